@@ -1,0 +1,53 @@
+"""Addresses of nodes: the API server must reach each at one of its own, so this host routes it to its loopback."""
+
+import fcntl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lab.errors import LabError
+
+CLAIMS = Path("/run/schedkit-lab/addresses")
+NETWORK = "198.18.0"  # reserved for benchmarks of network devices: nobody's real network
+
+
+def claim_address(owner: Path) -> str:
+    """The address of the node in the folder `owner`, routed to loopback until it is released."""
+    with _lock():
+        for claim in CLAIMS.iterdir():
+            if claim.read_text() == str(owner):
+                return claim.name
+        for number in range(1, 255):
+            address = f"{NETWORK}.{number}"
+            claim = CLAIMS / address
+            if not claim.exists() or not Path(claim.read_text()).exists():  # an owner without a folder is gone
+                claim.write_text(str(owner))
+                _route("replace", address)
+                return address
+    raise LabError(f"all addresses of {NETWORK}.0/24 are taken", hint=f"{CLAIMS} tells by whom")
+
+
+def release_address(owner: Path) -> None:
+    """Put back what was changed on this host for a node, if anything was."""
+    with _lock():
+        for claim in CLAIMS.iterdir():
+            if claim.read_text() == str(owner):
+                _route("del", claim.name)
+                claim.unlink()
+
+
+def _route(verb: str, address: str) -> None:
+    # Sent from 127.0.0.1, which qemu shows to its guest as 10.0.2.2; any other source would look like the guest's own.
+    route = ["local", f"{address}/32", "dev", "lo", "src", "127.0.0.1", "table", "local"]
+    done = subprocess.run(["ip", "route", verb, *route], capture_output=True, text=True, check=False)
+    if done.returncode and verb != "del":
+        raise LabError(f"cannot route {address} to loopback: {done.stderr.strip()}")
+
+
+@contextmanager
+def _lock() -> Iterator[None]:
+    CLAIMS.mkdir(parents=True, exist_ok=True)
+    with CLAIMS.with_suffix(".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,25 @@
+"""Everything the lab can make, and the store that holds it."""
+
+from lab import kube, rooms
+from lab.disk import DISK
+from lab.images import DEBIAN, IMAGES
+from lab.kernels import NEWEST, OLDEST
+from lab.machine import snapshot_of
+from lab.paths import lab_dir
+from lab.progress import Progress
+from lab.qemu import KVM, TCG
+from lab.schedulers import FIXTURES, SCHEDULERS
+from lab.store import Artefact, Store
+
+EVERYTHING: tuple[Artefact, ...] = (
+    *(rooms.BASE, rooms.TOOLS, rooms.COMPILE),
+    *(OLDEST.artefact, NEWEST.artefact),
+    *(kube.ETCD, kube.KUBE_API, kube.KUBE, kube.KWOK),
+    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, DISK),
+    *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),
+)
+
+
+def open_store(progress: Progress | None = None) -> Store:
+    """The store in the lab's cache folder."""
+    return Store(lab_dir(), EVERYTHING, progress or Progress())

@@ -1,0 +1,102 @@
+"""The main job, live: boot a machine with sched_ext and watch schedulers attach to its kernel and leave it."""
+
+import time
+
+import click
+
+from lab.catalogue import open_store
+from lab.host import check_host
+from lab.kernels import KERNELS, OLDEST, find_kernel
+from lab.machine import Machine
+from lab.waiting import NotYetError, wait_for
+from schedkit.cli import run_program
+
+SLOT = "cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/root/ops 2>/dev/null | paste -sd' '"
+RUN = "podman run --privileged --pid host"
+
+
+class Stage:
+    """Shows each command before its output, as if typed in the machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def say(self, text: str) -> None:
+        click.echo(f"\n{click.style(text, bold=True)}")
+
+    def type(self, command: str) -> str:
+        """Type a command in the machine and show what it says."""
+        click.echo(f"machine# {command}")
+        result = self._machine.run(command, check=False, timeout=120)
+        for line in (result.stdout + result.stderr).rstrip().splitlines():
+            click.echo(f"  {line}")
+        return result.stdout
+
+    def watch_slot(self, wanted: str) -> None:
+        """Show what the kernel says until it says `wanted`."""
+        started = time.monotonic()
+        seen = ""
+
+        def probe() -> bool:
+            nonlocal seen
+            said = self._machine.run(SLOT, check=False).stdout.strip()
+            if said != seen:
+                click.echo(f"  kernel, {time.monotonic() - started:4.1f} s: {said}")
+                seen = said
+            if not said.startswith(wanted):
+                raise NotYetError(said)
+            return True
+
+        wait_for(f"the kernel to say {wanted!r}", probe, 60)
+
+
+def play(stage: Stage, *, real: bool) -> None:
+    """The story: a free slot, a scheduler, a second one refused, a real one, and an ejected one."""
+    stage.say("A real kernel with sched_ext, and nobody in its slot:")
+    stage.type("uname -r")
+    stage.watch_slot("disabled")
+
+    stage.say("A scheduler out of an OCI image attaches:")
+    stage.type(f"{RUN} -d --name fifo localhost:5000/scx_fifo:v1")
+    stage.watch_slot("enabled schedkit_fifo")
+
+    stage.say("The slot is single: a second one is refused, and the first stays.")
+    stage.type(f"{RUN} --rm localhost:5000/scx_fifo:v2")
+    stage.watch_slot("enabled schedkit_fifo")
+
+    stage.say("Stopping the container detaches it:")
+    stage.type("podman stop fifo")
+    stage.watch_slot("disabled")
+
+    if real:
+        stage.say("One that the scx project wrote, scx_rusty:")
+        stage.type(f"{RUN} -d --name rusty localhost:5000/scx_rusty:latest")
+        stage.watch_slot("enabled rusty")
+        stage.type("podman stop rusty")
+        stage.watch_slot("disabled")
+
+    stage.say("One that stops scheduling: the container was started, and the kernel throws it out.")
+    stage.type(f"{RUN} --rm localhost:5000/scx_stall:v1 1")
+    stage.type("dmesg | grep sched_ext | tail -n 3")
+    stage.watch_slot("disabled")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--kernel", type=click.Choice(list(KERNELS)), default=OLDEST.name, show_default=True)
+def demo(kernel: str) -> None:
+    """Boot a machine with sched_ext and watch schedulers attach to its kernel and leave it."""
+    check_host()
+    store = open_store()
+    folder = store.root / "run" / "demo"
+    Machine(store, folder).remove()  # an interrupted demo may have left one
+    try:
+        machine = Machine.start(store, folder, kernel=find_kernel(kernel))
+        # Debian's packaged kernel cannot load schedulers of the scx project: see docs/development/lab.md.
+        play(Stage(machine), real=kernel == OLDEST.name)
+    finally:
+        Machine(store, folder).remove()
+    click.echo("\nThe machine is gone. To have one to play with: .venv/bin/python -m lab up")
+
+
+if __name__ == "__main__":
+    run_program(demo, "make demo")

@@ -1,0 +1,60 @@
+"""The disk of the lab's machine: Debian with three container runtimes, a registry, cosign and a kubelet."""
+
+from collections.abc import Iterator
+
+from lab.images import IMAGES
+from lab.kernels import NEWEST
+from lab.kube import KUBE
+from lab.paths import FILES, RECIPES
+from lab.rooms import BASE, TOOLS, forget_packages, install_packages, run_script
+from lab.store import Artefact, Build
+
+PACKAGES = (
+    *("kmod", "iproute2", "nftables", "iptables", "procps", "dropbear-bin", "python3", "bpftool"),
+    *("containerd", "runc", "containernetworking-plugins"),
+    *("docker.io", "docker-cli"),
+    *("podman", "crun", "conmon", "netavark", "aardvark-dns", "catatonit"),
+    *("docker-registry", "cosign"),
+)
+_RECIPE = RECIPES / "disk.sh"
+_FILES = FILES / "node"
+
+
+def _build(build: Build) -> None:
+    root = build.work / "node"
+    if not (build.work / "installed").exists():
+        build.run(["rm", "-rf", root])
+        build.run(["cp", "-a", "--reflink=auto", build.need(BASE), root])
+        install_packages(build, root, PACKAGES)
+        forget_packages(build, root)
+        (build.work / "installed").touch()
+    if not (build.work / "key").exists():
+        build.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "schedkit-lab", "-f", build.work / "key"])
+    run_script(
+        build,
+        build.need(TOOLS),
+        _RECIPE,
+        binds={
+            root: "/node",
+            FILES: "/lab-files",
+            build.need(KUBE) / "bin": "/kube",
+            build.need(IMAGES): "/images",
+            build.need(NEWEST.artefact) / "modules": "/modules",
+        },
+    )
+
+
+def _read_files() -> Iterator[str]:
+    for path in sorted(path for path in _FILES.rglob("*") if path.is_file()):
+        yield str(path.relative_to(_FILES))
+        yield path.read_text()
+
+
+DISK = Artefact(
+    "disk",
+    (*PACKAGES, _RECIPE.read_text(), *_read_files()),
+    _build,
+    needs=(BASE, TOOLS, KUBE, IMAGES, NEWEST.artefact),
+    size_mb=1300,
+    peak_mb=2800,
+)

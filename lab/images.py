@@ -1,0 +1,243 @@
+"""Container images without a container engine: the lab's own, and any Containerfile a test or a demo brings."""
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from lab import paths, rooms
+from lab.errors import BuildError, LabError, tail
+from lab.process import Daemon
+from lab.schedulers import FIXTURES, SCHEDULERS, SOURCES, VERSIONS, read_texts
+from lab.store import Artefact, Build, Store, remove_tree
+from lab.waiting import wait_for
+
+BASES = "schedkit-lab"  # local base images are named schedkit-lab/NAME
+START_SECONDS = 20.0
+REGISTRY_SETTINGS = {
+    "version": "0.1",
+    "log": {"accesslog": {"disabled": True}},
+    "storage": {
+        "filesystem": {"rootdirectory": "/storage"},
+        "delete": {"enabled": True},
+        "maintenance": {"uploadpurging": {"enabled": False}},  # the folder may be a finished artefact
+    },
+    "http": {"addr": "127.0.0.1:0"},
+}
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image of the lab, made from NAME.Containerfile; the first tag is its version."""
+
+    name: str
+    tags: tuple[str, ...]
+    source: Artefact
+
+    @property
+    def build_args(self) -> dict[str, str]:
+        base = {"BASE": f"{BASES}/runtime"} if self.source is SCHEDULERS else {}
+        return base | {"VERSION": self.tags[0]}
+
+
+ALL = (
+    Image("scx_fifo", ("v1",), FIXTURES),
+    Image("scx_fifo", ("v2",), FIXTURES),
+    Image("scx_stall", ("v1",), FIXTURES),
+    Image("scx_reject", ("v1",), FIXTURES),
+    Image("scx_idle", ("v1",), FIXTURES),
+    Image("scx_stubborn", ("v1",), FIXTURES),
+    Image("scx_mortal", ("v1",), FIXTURES),
+    *(Image(name, (version, "latest"), SCHEDULERS) for name, version in VERSIONS.items()),
+    Image("pause", ("1",), FIXTURES),
+)
+
+
+class Registry:
+    """A registry on this host's loopback that serves a storage folder for as long as the block runs."""
+
+    def __init__(self, store: Store, storage: Path) -> None:
+        self._store = store
+        self._storage = storage
+        self._ending = ExitStack()
+        self.address = ""  # 127.0.0.1:PORT while it runs
+
+    def __enter__(self) -> Self:
+        self._store.ensure(rooms.TOOLS)
+        self._storage.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as started:
+            folder = started.enter_context(_folder(self._store, "registry-"))
+            (folder / "config.yml").write_text(json.dumps(REGISTRY_SETTINGS))
+            daemon = Daemon("registry", folder)
+            started.callback(daemon.stop)
+            daemon.start(
+                rooms.enter(
+                    self._store.path(rooms.TOOLS),
+                    ["docker-registry", "serve", "/config/config.yml"],
+                    binds={folder: "/config", self._storage: "/storage"},
+                    own_pids=False,
+                )
+            )
+            probe = partial(_read_address, daemon)
+            self.address = wait_for("the registry to listen", probe, START_SECONDS, interval=0.02)
+            self._ending = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+
+def _read_address(daemon: Daemon) -> str:
+    """Where a registry that was told to take any free port listens; empty as long as its log does not say."""
+    daemon.check()
+    found = re.search(r"listening on (127\.0\.0\.1:\d+)", daemon.log.read_text(errors="replace"))
+    return found[1] if found else ""
+
+
+def build(
+    store: Store,
+    containerfile: Path,
+    context: Path,
+    tag: str,
+    *,
+    registry: str,
+    build_args: Mapping[str, str] | None = None,
+) -> str:
+    """Build a Containerfile, push it as `registry`/`tag` and return the digest the registry knows it by.
+
+    `schedkit-lab/runtime` and `schedkit-lab/debian` may be named as bases, in FROM or in a build argument.
+    """
+    if registry.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+        raise LabError(f"{registry} is not a registry on loopback", hint="the lab pushes over plain HTTP only there")
+    arguments = dict(build_args or {})
+    text = "\n".join([containerfile.read_text(), *arguments.values()])
+    bases = {
+        name: artefact for name, artefact in (("runtime", IMAGES), ("debian", DEBIAN)) if f"{BASES}/{name}" in text
+    }
+    store.ensure(rooms.TOOLS, *bases.values())
+    with _folder(store, "image-") as folder:
+        command = _command(
+            store,
+            folder,
+            containerfile=containerfile,
+            context=context,
+            destinations=[f"docker://{registry}/{tag}"],
+            bases={name: store.path(artefact) / "bases" / name for name, artefact in bases.items()},
+            build_args=arguments,
+        )
+        log = folder / "log"
+        with log.open("wb") as output:
+            code = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+            ).returncode
+        if code:
+            raise BuildError(f"building {tag} from {containerfile} failed:\n{tail(log)}")
+        return (folder / "digest").read_text().strip()
+
+
+def _command(
+    store: Store,
+    folder: Path,
+    *,
+    containerfile: Path,
+    context: Path,
+    destinations: Sequence[str],
+    bases: Mapping[str, Path] | None = None,
+    build_args: Mapping[str, str] | None = None,
+    out: Path | None = None,
+) -> list[str]:
+    """The command line of one build; `folder` holds buildah's storage and the result, `out` is /out inside."""
+    (folder / "storage").mkdir(exist_ok=True)
+    (folder / "Containerfile").write_text(containerfile.read_text())  # wherever it lies, be it in the context
+    binds = {
+        folder: "/build",
+        folder / "storage": "/var/lib/containers",
+        paths.RECIPES: "/recipes",
+        context.absolute(): "/context",
+    }
+    binds |= {path: f"/bases/{name}" for name, path in (bases or {}).items()}
+    if out:
+        binds[out] = "/out"
+    options = [f"--build-arg={name}={value}" for name, value in (build_args or {}).items()]
+    script = ["bash", "-euo", "pipefail", "/recipes/images.sh"]
+    arguments = [" ".join(destinations), " ".join(bases or {}), *options]
+    return rooms.enter(store.path(rooms.TOOLS), [*script, *arguments], binds=binds)
+
+
+@contextmanager
+def _folder(store: Store, prefix: str) -> Iterator[Path]:
+    """A folder for the time of a block; under the lab's own, since /tmp may be small or in memory."""
+    parent = store.root / "run"
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def _build_base(work: Build, name: str, root: Path) -> None:
+    """A base image, as an OCI layout, that holds just a root folder."""
+    (work.out / "bases").mkdir(exist_ok=True)
+    containerfile = SOURCES / "images/base.Containerfile"
+    destination = f"oci:/out/bases/{name}"
+    with _folder(work.store, "image-") as folder:
+        work.run(
+            _command(
+                work.store, folder, containerfile=containerfile, context=root, destinations=[destination], out=work.out
+            )
+        )
+
+
+def _build_images(work: Build) -> None:
+    _build_base(work, "runtime", work.need(SCHEDULERS) / "runtime")
+    bases = {"runtime": work.out / "bases/runtime"}
+    with Registry(work.store, work.out / "registry") as registry:
+        for image in ALL:
+            with _folder(work.store, "image-") as folder:
+                work.run(
+                    _command(
+                        work.store,
+                        folder,
+                        containerfile=SOURCES / "images" / f"{image.name}.Containerfile",
+                        context=work.need(image.source),
+                        destinations=[f"docker://{registry.address}/{image.name}:{tag}" for tag in image.tags],
+                        bases=bases if image.source is SCHEDULERS else {},
+                        build_args=image.build_args,
+                    )
+                )
+        copy = ["skopeo", "copy", "--quiet", "--src-tls-verify=false", f"docker://{registry.address}/pause:1"]
+        archive = "docker-archive:/out/pause.tar:localhost:5000/pause:1"
+        work.run(rooms.enter(work.need(rooms.TOOLS), [*copy, archive], binds={work.out: "/out"}))
+
+
+# registry/: a registry's storage folder with all images; pause.tar: the sandbox image, for `ctr images import`;
+# bases/runtime: the base of the real schedulers' images.
+IMAGES = Artefact(
+    "images",
+    (
+        *(f"{image.name}:{','.join(image.tags)}" for image in ALL),
+        *read_texts(SOURCES / "images", paths.RECIPES / "images.sh"),
+    ),
+    _build_images,
+    needs=(rooms.TOOLS, FIXTURES, SCHEDULERS),
+    size_mb=20,
+    peak_mb=150,
+)
+
+# bases/debian: a Debian root as a base image, for what needs a shell or packages.
+DEBIAN = Artefact(
+    "image-debian",
+    read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh"),
+    lambda work: _build_base(work, "debian", work.need(rooms.BASE)),
+    needs=(rooms.TOOLS, rooms.BASE),
+    on_demand=True,
+    size_mb=130,
+    peak_mb=1100,
+)

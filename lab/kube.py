@@ -1,0 +1,88 @@
+"""A Kubernetes control plane, etcd and KWOK: compiled from their Go modules, or taken from where the user has them."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import paths, rooms
+from lab.store import Artefact, Build, Store
+
+KUBE_VERSION = "v1.36.3"
+ETCD_VERSION = "v3.7.3"
+KWOK_VERSION = "v0.8.0"
+KUBE_API_COMMANDS = ("kube-apiserver", "kubectl")  # what users of envtest have, with etcd
+KUBE_COMMANDS = ("kube-controller-manager", "kube-scheduler", "kubelet")
+KWOK_STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+
+# The module cache and the compiler's live among the downloads: an interrupted build goes on where it was, the second of
+# these artefacts finds the first one's packages compiled, and the store deletes them when nothing is missing any more.
+GO_ENVIRONMENT = {
+    "PATH": f"/usr/lib/go-1.26/bin:{rooms.PATH}",
+    "CGO_ENABLED": "0",
+    "GOTOOLCHAIN": "local",
+    "GOMODCACHE": "/downloads/go/mod",
+    "GOCACHE": "/downloads/go/build",
+    "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false",
+}
+
+
+def _compiled(
+    name: str, version: str, *, recipe: str = "", size_mb: int, peak_mb: int, **settings: tuple[str, ...]
+) -> Artefact:
+    script = paths.RECIPES / f"{recipe or name}.sh"
+    told = {"VERSION": version} | {key.upper(): " ".join(words) for key, words in settings.items()}
+    environment = GO_ENVIRONMENT | told
+
+    def build(build: Build) -> None:
+        rooms.run_script(build, build.need(rooms.COMPILE), script, env=environment)
+
+    inputs = (script.read_text(), *(f"{key}={value}" for key, value in sorted(environment.items())))
+    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), size_mb=size_mb, peak_mb=peak_mb)
+
+
+# Peaks hold the caches, which grow from the first of these to the last.
+ETCD = _compiled("etcd", ETCD_VERSION, size_mb=25, peak_mb=600)
+KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, size_mb=170, peak_mb=3700)
+KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, size_mb=255, peak_mb=4600)
+KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, size_mb=65, peak_mb=5200)
+
+
+@dataclass(frozen=True)
+class Binaries:
+    """The programs of a control plane and of a node."""
+
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path
+    kube_scheduler: Path
+    kubectl: Path
+    kubelet: Path
+
+
+def artefacts(assets: Path | None) -> tuple[Artefact, ...]:
+    """What must be compiled on this host when `assets` (see read_assets) holds some of the programs already."""
+    etcd = () if _has(assets, "etcd") else (ETCD,)
+    kube_api = () if all(_has(assets, name) for name in KUBE_API_COMMANDS) else (KUBE_API,)
+    return (*etcd, *kube_api, KUBE)
+
+
+def read_assets() -> Path | None:
+    """The folder in which users of envtest keep etcd, kube-apiserver and kubectl: KUBEBUILDER_ASSETS."""
+    chosen = os.environ.get("KUBEBUILDER_ASSETS")
+    return Path(chosen).absolute() if chosen else None
+
+
+def binaries(store: Store, assets: Path | None = None) -> Binaries:
+    """All programs: those in `assets` (see read_assets) are taken from there, the others compiled if need be."""
+    store.ensure(*artefacts(assets))
+    commands = {"etcd": ETCD} | dict.fromkeys(KUBE_API_COMMANDS, KUBE_API) | dict.fromkeys(KUBE_COMMANDS, KUBE)
+    paths_found = {name: store.path(artefact) / "bin" / name for name, artefact in commands.items()}
+    if assets:
+        taken = {name: assets / name for name in commands if _has(assets, name)}
+        store.progress.say(f"{', '.join(taken) or 'nothing'} taken from {assets} (KUBEBUILDER_ASSETS)")
+        paths_found |= taken
+    return Binaries(**{name.replace("-", "_"): path for name, path in paths_found.items()})
+
+
+def _has(assets: Path | None, name: str) -> bool:
+    return assets is not None and os.access(assets / name, os.X_OK)

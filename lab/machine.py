@@ -1,0 +1,247 @@
+"""A disposable machine: a virtual one, with a real kernel, three container runtimes, a registry and a kubelet."""
+
+import hashlib
+import json
+import shutil
+import subprocess
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lab import qemu
+from lab.addresses import release_address
+from lab.disk import DISK
+from lab.errors import GuestError, LabError, tail
+from lab.guest import Guest
+from lab.kernels import OLDEST, Kernel, find_kernel
+from lab.process import Daemon, Result
+from lab.progress import format_seconds
+from lab.rooms import TOOLS
+from lab.store import Artefact, Build, Store, remove_tree
+from lab.waiting import NotYetError, wait_for
+
+BOOT_SECONDS = 240.0  # generous: emulation on a busy host
+RESUME_SECONDS = 60.0
+REGISTRY_PORT = 5000
+READY = "lab: ready"
+
+
+@dataclass(frozen=True)
+class _State:
+    """What another process needs to find this machine."""
+
+    kernel: str
+    accelerator: str
+    ssh_port: int
+    registry_port: int
+
+
+class Machine:
+    """A running machine, known by its folder. Its disk is an overlay: what happens in it is gone with the folder."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store = store
+        self.folder = folder
+        digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+        self.sockets = Path("/run/schedkit-lab") / digest  # paths of sockets must be short
+        self._qemu = Daemon("qemu", folder)
+
+    @classmethod
+    def start(cls, store: Store, folder: Path, *, kernel: Kernel = OLDEST, from_snapshot: bool = True) -> "Machine":
+        """Start a machine: resumed from a snapshot of it booted where that works, else booted, twice if need be."""
+        store.ensure(TOOLS, DISK, kernel.artefact)
+        accelerator = qemu.find_accelerator(store)
+        machine = cls(store, folder)
+        if machine.alive():
+            raise LabError(f"a machine runs already in {folder}")
+        started = time.monotonic()
+        if from_snapshot:
+            snapshot = snapshot_of(kernel, accelerator)
+            try:
+                store.ensure(snapshot)
+                machine._resume(kernel, accelerator, store.path(snapshot))
+            except LabError as error:
+                store.progress.say(f"cannot resume a saved {kernel.name} machine, booting one instead: {error.message}")
+                machine.stop()
+            else:
+                store.progress.say(f"machine ({kernel.name}) resumed in {format_seconds(time.monotonic() - started)}")
+                return machine
+        machine._boot_or_retry(kernel, accelerator)
+        store.progress.say(f"machine ({kernel.name}) booted in {format_seconds(time.monotonic() - started)}")
+        return machine
+
+    @property
+    def kernel(self) -> Kernel:
+        return find_kernel(self._read_state().kernel)
+
+    @property
+    def guest(self) -> Guest:
+        return Guest(self.folder / "ssh_config")
+
+    @property
+    def registry(self) -> str:
+        """The address on this host of the registry that the guest knows as localhost:5000."""
+        return f"127.0.0.1:{self._read_state().registry_port}"
+
+    def run(
+        self, command: str, *, check: bool = True, input: str | bytes | None = None, timeout: float = 60.0
+    ) -> Result:
+        """Run a shell command in the guest; if the machine is gone, say how it ended."""
+        try:
+            return self.guest.run(command, check=check, input=input, timeout=timeout)
+        except GuestError as error:
+            if not self.alive():
+                raise LabError(f"the machine is gone; the end of its console:\n{self.console_tail()}") from error
+            raise
+
+    def console(self) -> str:
+        """What the machine has said on its serial console, kept also after a crash."""
+        return (self.folder / "console.log").read_text(errors="replace")
+
+    def console_tail(self) -> str:
+        return tail(self.folder / "console.log", 30)
+
+    def monitor(self, timeout: float = 10.0) -> qemu.Monitor:
+        """A connection to qemu's control socket."""
+        return qemu.Monitor(self.sockets / "qmp", timeout)
+
+    def alive(self) -> bool:
+        """Whether qemu runs (the guest may still be dead inside: ask it)."""
+        return self._qemu.alive()
+
+    def stop(self) -> None:
+        """End the machine and keep its folder: console and disk can still be read. Fine when it has ended."""
+        if (self.folder / "ssh_config").exists():
+            self.guest.disconnect()
+        self._qemu.stop()
+        release_address(self.folder)
+        remove_tree(self.sockets)
+
+    def remove(self) -> None:
+        """End the machine and delete its folder."""
+        self.stop()
+        remove_tree(self.folder)
+
+    def _boot_or_retry(self, kernel: Kernel, accelerator: str) -> None:
+        try:
+            self._boot(kernel, accelerator)
+        except LabError as error:
+            kept = self.store.root / "logs" / f"console-{self.folder.name}.log"
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copyfile(self.folder / "console.log", kept)
+            self.stop()
+            self.store.progress.say(
+                f"the machine did not boot, trying once more (console kept: {kept}): {error.message}"
+            )
+            self._boot(kernel, accelerator)
+
+    def _boot(self, kernel: Kernel, accelerator: str) -> None:
+        self._launch(kernel, accelerator, self.store.path(DISK) / "disk.img", "raw")
+        with self.store.progress.step(f"booting a machine ({kernel.name})", log=self.folder / "console.log"):
+            wait_for("the machine to boot", self._is_ready, BOOT_SECONDS, interval=0.2)
+        self._open_doors(kernel, accelerator)
+
+    def _resume(self, kernel: Kernel, accelerator: str, snapshot: Path) -> None:
+        self._launch(kernel, accelerator, snapshot / "disk.qcow2", "qcow2", ["-incoming", "defer"])
+        with self.monitor(RESUME_SECONDS) as monitor:
+            monitor.execute("migrate-incoming", uri=f"exec:zstd -qdc {snapshot}/state.zst")
+            monitor.wait_for_migration(RESUME_SECONDS)
+            monitor.execute("cont")
+        self._open_doors(kernel, accelerator)
+        # The guest's clock stands where it was saved.
+        self.run(f"date -s @{time.time():.0f} >/dev/null")
+
+    def _is_ready(self) -> bool:
+        self._qemu.check()
+        if READY not in self.console():
+            raise NotYetError(f"the console says:\n{self.console_tail()}")
+        return True
+
+    def _open_doors(self, kernel: Kernel, accelerator: str) -> None:
+        with self.monitor() as monitor:
+            ssh, registry = (monitor.forward("127.0.0.1", port) for port in (22, REGISTRY_PORT))
+        state = _State(kernel.name, accelerator, ssh, registry)
+        (self.folder / "machine.json").write_text(json.dumps(asdict(state)))
+        Guest.configure(self.folder, self.sockets, port=ssh, key=self.store.path(DISK) / "key")
+        wait_for("the guest to answer", self._answers, RESUME_SECONDS)
+
+    def _answers(self) -> bool:
+        self._qemu.check()
+        try:
+            return self.guest.run("true", timeout=20).code == 0
+        except GuestError as error:
+            raise NotYetError(error.message) from error
+
+    def _launch(
+        self, kernel: Kernel, accelerator: str, backing: Path, backing_format: str, extra: list[str] | None = None
+    ) -> None:
+        for folder in (self.folder, self.sockets):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        disk = self.folder / "disk.qcow2"
+        disk.unlink(missing_ok=True)
+        create: list[str | Path] = [
+            "qemu-img",
+            "create",
+            "-q",
+            "-f",
+            "qcow2",
+            "-b",
+            backing,
+            "-F",
+            backing_format,
+            disk,
+        ]
+        subprocess.run(qemu.command(self.store, create, binds=[self.folder]), check=True)
+        files = self.store.path(kernel.artefact)
+        arguments = qemu.machine_arguments(
+            accelerator, files / "vmlinuz", files / "initrd" if kernel.initrd else None, kernel.append
+        )
+        arguments += ["-drive", f"file={disk},if=virtio,cache=unsafe,discard=unmap"]
+        arguments += ["-netdev", f"user,id={qemu.NETWORK}"]
+        arguments += ["-device", f"virtio-net-pci,netdev={qemu.NETWORK},romfile=", "-device", "virtio-rng-pci"]
+        arguments += ["-serial", f"file:{self.folder}/console.log"]
+        arguments += ["-qmp", f"unix:{self.sockets}/qmp,server=on,wait=off", *(extra or [])]
+        self._qemu.start(qemu.command(self.store, arguments, binds=[self.folder, self.sockets]))
+        wait_for("qemu to start", self._listens, 20)
+
+    def _listens(self) -> bool:
+        self._qemu.check()
+        return (self.sockets / "qmp").exists()
+
+    def _read_state(self) -> _State:
+        try:
+            return _State(**json.loads((self.folder / "machine.json").read_text()))
+        except (OSError, ValueError, TypeError) as error:
+            raise LabError(f"no machine is known in {self.folder}", hint="python -m lab up") from error
+
+
+def snapshot_of(kernel: Kernel, accelerator: str) -> Artefact:
+    """A booted machine, saved: its memory, and its disk as an overlay of the lab's."""
+
+    def build(build: Build) -> None:
+        machine = Machine(build.store, build.work / "machine")
+        machine.stop()  # an interrupted build may have left it running
+        try:
+            machine._boot_or_retry(kernel, accelerator)
+            machine.run("sync; echo 3 >/proc/sys/vm/drop_caches", timeout=120)
+            machine.guest.disconnect()
+            with machine.monitor(120) as monitor:
+                monitor.execute("stop")
+                monitor.execute("migrate-set-parameters", **{"max-bandwidth": 1 << 40})
+                monitor.execute("migrate", uri=f"exec:zstd -q1 -T2 >{build.out}/state.zst")
+                monitor.wait_for_migration(120)
+                monitor.execute("quit")
+            wait_for("qemu to end", lambda: not machine.alive(), 20)
+            shutil.move(machine.folder / "disk.qcow2", build.out / "disk.qcow2")
+        finally:
+            machine.remove()
+
+    return Artefact(
+        f"snapshot-{kernel.name}",
+        (accelerator, str(qemu.MEMORY_MB), qemu.APPEND),
+        build,
+        needs=(TOOLS, DISK, kernel.artefact),
+        on_demand=True,
+        size_mb=450,
+        peak_mb=900,
+    )

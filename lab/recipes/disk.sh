@@ -1,0 +1,35 @@
+# Makes the disk of the lab's machine from a Debian root folder.
+# In: /node (root folder with packages), /lab-files/node, /kube/kubelet, /images/{registry,pause.tar}, /modules    Out: /out/disk.img, /out/key
+rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
+cp -r /lab-files/node/etc/. /node/etc/
+install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
+install -m 755 /kube/kubelet /node/usr/local/bin/kubelet
+mkdir -p /node/usr/lib/modules /node/var/lib/registry
+cp -a /modules/. /node/usr/lib/modules/
+cp -a /images/registry/. /node/var/lib/registry/
+echo 'nameserver 10.0.2.3' >/node/etc/resolv.conf
+printf '127.0.0.1 localhost lab\n10.0.2.2 host\n' >/node/etc/hosts
+rm -f /node/usr/sbin/policy-rc.d
+
+# The key by which the host enters. The machine listens on the host's loopback only.
+cp /work/key /work/key.pub /out/
+chmod 600 /out/key
+install -d -m 700 /node/root/.ssh
+install -m 600 /work/key.pub /node/root/.ssh/authorized_keys
+
+# What would cost seconds under emulation at every first boot is done here: host keys, and the sandbox image's import.
+mkdir -p /node/etc/dropbear
+[ -e /node/etc/dropbear/dropbear_ed25519_host_key ] || chroot /node dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_key
+mount -t proc proc /node/proc; mount --rbind /sys /node/sys; mount --rbind /dev /node/dev
+mount -t tmpfs tmpfs /node/run; mount -t tmpfs tmpfs /node/tmp
+cp /images/pause.tar /node/tmp/
+chroot /node bash -euc '
+  containerd >/tmp/containerd.log 2>&1 & pid=$!
+  for _ in $(seq 100); do ctr version >/dev/null 2>&1 && break; sleep 0.1; done
+  ctr -n k8s.io images import /tmp/pause.tar || { cat /tmp/containerd.log; exit 1; }
+  ctr -n k8s.io images ls -q | grep -x localhost:5000/pause:1
+  kill $pid; wait $pid || true'
+umount -R /node/proc /node/sys /node/dev /node/run /node/tmp
+
+rm -f /out/disk.img; truncate -s 8G /out/disk.img
+mkfs.ext4 -q -d /node -O ^has_journal -m 0 /out/disk.img

@@ -1,0 +1,27 @@
+"""The edge of every command line of ours: click's complaints become our errors, errors become words and exit codes."""
+
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from schedkit.errors import SchedkitError, UsageError, run_at_edge
+
+
+def run_program(command: click.Command, name: str) -> NoReturn:
+    """Run a click command as the program `name` with this process's arguments, and end the process."""
+    sys.exit(run_at_edge(lambda: _run(command, name, sys.argv[1:]), debug=bool(os.environ.get("SCHEDKIT_DEBUG"))))
+
+
+def _run(command: click.Command, name: str, arguments: list[str]) -> int:
+    try:
+        result = command.main(args=arguments, prog_name=name, standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else name
+        raise UsageError(error.format_message(), hint=f"'{path} --help' shows what it takes") from error
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except click.ClickException as error:
+        raise SchedkitError(error.format_message()) from error
+    return result if isinstance(result, int) else 0

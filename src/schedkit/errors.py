@@ -1,0 +1,97 @@
+"""One hierarchy of errors: what happened, why in one word, what to do, and how the program ends."""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from enum import IntEnum
+from typing import ClassVar, TextIO
+
+
+class ExitCode(IntEnum):
+    """How our programs end; docs/exit-codes.md tells people the same and a test compares the two."""
+
+    OK = 0
+    FAILURE = 1
+    USAGE = 64
+    UNAVAILABLE = 69
+    INTERNAL = 70
+    NO_SPACE = 73
+    NO_PERMISSION = 77
+    INTERRUPTED = 130
+
+
+class SchedkitError(Exception):
+    """Something a person can cause or mend. `reason` is one CamelCase word that programs may match on."""
+
+    reason: ClassVar[str] = "Failed"
+    exit_code: ClassVar[ExitCode] = ExitCode.FAILURE
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SchedkitError):
+    """The command line was wrong."""
+
+    reason = "Usage"
+    exit_code = ExitCode.USAGE
+
+
+class UnavailableError(SchedkitError):
+    """Something this needs is not there: a tool, a service, a kernel feature."""
+
+    reason = "Unavailable"
+    exit_code = ExitCode.UNAVAILABLE
+
+
+class NoSpaceError(SchedkitError):
+    """The disk is full, or would be."""
+
+    reason = "NoSpace"
+    exit_code = ExitCode.NO_SPACE
+
+
+class NoPermissionError(SchedkitError):
+    """The user may not do this."""
+
+    reason = "NoPermission"
+    exit_code = ExitCode.NO_PERMISSION
+
+
+def report(error: SchedkitError, stream: TextIO) -> None:
+    """Tell a person about an error: the one place that does."""
+    print(f"error: {error.message}", file=stream)
+    if error.hint:
+        print(f"hint: {error.hint}", file=stream)
+
+
+def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> int:
+    """Run a program's body and turn however it ends into an exit code; only `debug` shows tracebacks."""
+    try:
+        return program() or ExitCode.OK
+    except SchedkitError as error:
+        if debug:
+            traceback.print_exc()
+        report(error, sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output left (`| head`). Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.FAILURE
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        report(
+            SchedkitError(
+                f"internal error: {type(error).__name__}: {error}",
+                hint="this is a bug in schedkit; run again with SCHEDKIT_DEBUG=1 and report the traceback",
+            ),
+            sys.stderr,
+        )
+        return ExitCode.INTERNAL

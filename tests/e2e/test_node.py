@@ -1,0 +1,48 @@
+"""A machine as a node of a real cluster: what the cluster is told ends in the node's kernel."""
+
+import json
+
+from lab.cluster import Cluster
+from lab.machine import Machine
+from lab.node import join
+from lab.testing import NODE
+from lab.waiting import wait_for
+from tests.e2e.conftest import wait_attached, wait_detached
+
+DAEMONSET = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "scx", "namespace": "default"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "scx"}},
+        "template": {
+            "metadata": {"labels": {"app": "scx"}},
+            "spec": {
+                "containers": [
+                    {"name": "scx", "image": "localhost:5000/scx_fifo:v1", "securityContext": {"privileged": True}}
+                ]
+            },
+        },
+    },
+}
+
+
+def test_daemonset_attaches_swaps_and_detaches_on_a_ready_node(node: Machine, cluster: Cluster) -> None:
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(DAEMONSET))
+    wait_attached(node, "schedkit_fifo")
+    cluster.kubectl("rollout", "status", "daemonset/scx", "--timeout=60s", timeout=70)
+    # Logs come through the API server, which dials the node's kubelet.
+    assert "attached schedkit_fifo" in cluster.kubectl("logs", "daemonset/scx").stdout
+
+    cluster.kubectl("set", "image", "daemonset/scx", "scx=localhost:5000/scx_fifo:v2")
+    wait_attached(node, "schedkit_fifo2")
+
+    cluster.kubectl("delete", "daemonset", "scx", "--wait=false")
+    wait_detached(node)
+
+
+def test_node_joins_again_after_etcd_is_wiped(node: Machine, cluster: Cluster) -> None:
+    cluster.wipe_etcd()
+    assert cluster.kubectl("get", "nodes", "-o", "name").stdout == ""
+    join(node, cluster, NODE)
+    wait_for("the node", lambda: cluster.kubectl("get", "node", NODE, check=False).code == 0, 10)

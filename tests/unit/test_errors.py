@@ -1,0 +1,51 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import ExitCode, NoSpaceError, SchedkitError, run_at_edge
+
+ROOT = Path(__file__).parents[2]
+
+
+def all_errors(base: type[SchedkitError] = SchedkitError) -> set[type[SchedkitError]]:
+    return {base}.union(*(all_errors(error) for error in base.__subclasses__()))
+
+
+def test_documentation_lists_exactly_the_exit_codes() -> None:
+    rows = re.findall(r"^\| (\d+) \| (\w+) \|", (ROOT / "docs/exit-codes.md").read_text(), re.MULTILINE)
+    assert {name: int(code) for code, name in rows} == {code.name: code.value for code in ExitCode}
+
+
+def test_every_error_has_a_reason_in_one_camel_case_word() -> None:
+    assert all(re.fullmatch(r"([A-Z][a-z0-9]+)+", error.reason) for error in all_errors())
+
+
+def test_error_prints_what_happened_and_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> int:
+        raise NoSpaceError("the disk is full", hint="delete something")
+
+    assert run_at_edge(program) == ExitCode.NO_SPACE
+    captured = capsys.readouterr()
+    assert captured.err == "error: the disk is full\nhint: delete something\n"
+    assert captured.out == ""
+
+
+def test_bug_is_told_in_one_line_unless_debugging(capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> int:
+        raise ZeroDivisionError("oh")
+
+    assert run_at_edge(program) == ExitCode.INTERNAL
+    quiet = capsys.readouterr().err
+    assert quiet.startswith("error: internal error: ZeroDivisionError: oh\nhint: ")
+    assert "Traceback" not in quiet
+    run_at_edge(program, debug=True)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_interruption_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> int:
+        raise KeyboardInterrupt
+
+    assert run_at_edge(program) == ExitCode.INTERRUPTED
+    assert capsys.readouterr().err == "interrupted\n"

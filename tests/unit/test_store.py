@@ -1,0 +1,117 @@
+"""The store with small artefacts of real files."""
+
+import io
+import shutil
+from pathlib import Path
+
+import pytest
+
+from lab.errors import BuildError
+from lab.progress import Progress
+from lab.store import Artefact, Build, Store
+from schedkit.errors import NoSpaceError
+
+
+def write_one(build: Build) -> None:
+    (build.out / "file").write_text("content")
+
+
+def make_store(root: Path, *everything: Artefact) -> tuple[Store, io.StringIO]:
+    said = io.StringIO()
+    return Store(root, everything, Progress(said)), said
+
+
+def test_artefact_is_built_once_and_again_when_an_input_changes(tmp_path: Path) -> None:
+    built: list[str] = []
+
+    def note(build: Build) -> None:
+        built.append(build.artefact.inputs[0])
+
+    first, second = Artefact("thing", ("one",), note), Artefact("thing", ("two",), note)
+    store, said = make_store(tmp_path, first)
+    store.ensure(first)
+    store.ensure(first)
+    assert built == ["one"]
+    store.ensure(second)
+    assert built == ["one", "two"]
+    assert store.path(first) != store.path(second)
+    assert "will build 1: thing" in said.getvalue()
+    assert store.seconds_last_time(first) is not None
+
+
+def test_key_follows_what_an_artefact_needs() -> None:
+    one, two = (Artefact("need", (text,), write_one) for text in ("one", "two"))
+    assert Artefact("thing", (), write_one, needs=(one,)).key != Artefact("thing", (), write_one, needs=(two,)).key
+
+
+def test_failed_build_is_never_used_and_goes_on_where_it_was(tmp_path: Path) -> None:
+    def stumble(build: Build) -> None:
+        (build.out / "half").touch()
+        if not (build.work / "progress").exists():
+            (build.work / "progress").touch()
+            build.run(["sh", "-c", "echo the disk caught fire; exit 3"])
+        assert not (build.out / "half-of-last-time").exists()
+
+    thing = Artefact("thing", (), stumble)
+    store, _ = make_store(tmp_path, thing)
+    with pytest.raises(BuildError, match="exit status 3") as caught:
+        store.ensure(thing)
+    assert "the disk caught fire" in caught.value.message
+    assert not store.has(thing)
+    store.ensure(thing)
+    assert store.has(thing)
+    assert list(tmp_path.glob("work/*")) == []
+
+
+def test_interrupted_build_leaves_no_artefact_and_no_process(tmp_path: Path) -> None:
+    def interrupted(build: Build) -> None:
+        (build.out / "half").touch()
+        raise KeyboardInterrupt
+
+    thing = Artefact("thing", (), interrupted)
+    store, _ = make_store(tmp_path, thing)
+    with pytest.raises(KeyboardInterrupt):
+        store.ensure(thing)
+    assert not store.has(thing)
+
+
+def test_intermediates_go_once_everything_made_from_them_is_there(tmp_path: Path) -> None:
+    tools = Artefact("tools", (), write_one, intermediate=True)
+    one, two = (Artefact(name, (), write_one, needs=(tools,)) for name in ("one", "two"))
+    store, _ = make_store(tmp_path, tools, one, two)
+    store.ensure(one)
+    assert store.has(tools)
+    store.ensure(two)
+    assert not store.has(tools)
+    assert not store.downloads.exists()
+    store.ensure(one, two)
+    assert not store.has(tools), "finished artefacts need their intermediates no more"
+
+
+def test_too_little_disk_is_said_before_anything_is_built(tmp_path: Path) -> None:
+    huge = Artefact("huge", (), write_one, peak_mb=shutil.disk_usage(tmp_path).free // 1_000_000 + 1000)
+    store, _ = make_store(tmp_path, huge)
+    with pytest.raises(NoSpaceError, match="is free") as caught:
+        store.ensure(huge)
+    assert "SCHEDKIT_LAB_DIR" in caught.value.hint
+    assert not store.has(huge)
+
+
+def test_prune_keeps_what_is_current(tmp_path: Path) -> None:
+    old, new = (Artefact("thing", (text,), write_one) for text in ("old", "new"))
+    store, _ = make_store(tmp_path, new)
+    store.ensure(old, new)
+    store.prune(all_=False)
+    assert not store.has(old)
+    assert store.has(new)
+    store.prune(all_=True)
+    assert not store.has(new)
+
+
+def test_torn_times_file_only_costs_the_past_times(tmp_path: Path) -> None:
+    thing = Artefact("thing", (), write_one)
+    store, _ = make_store(tmp_path, thing)
+    (tmp_path / "times.json").write_text('{"thing": ')
+    assert store.seconds_last_time(thing) is None
+    store.ensure(thing)
+    assert store.seconds_last_time(thing) is not None
