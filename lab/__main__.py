@@ -39,11 +39,14 @@ def build(session: Session) -> None:
     "--kernel", type=click.Choice(list(KERNELS)), default=OLDEST.name, show_default=True, help="Which kernel to boot."
 )
 @click.option("--cluster/--no-cluster", default=True, show_default=True, help="Make the machine a node of a cluster.")
+@click.option("--simulated-nodes", type=click.IntRange(min=0), default=0, help="Also have this many simulated nodes.")
 @click.pass_obj
-def up(session: Session, kernel: str, cluster: bool) -> None:
+def up(session: Session, kernel: str, cluster: bool, simulated_nodes: int) -> None:
     """Bring the lab up, building what is missing (half an hour the first time)."""
     check_host()
     session.up(find_kernel(kernel), with_cluster=cluster)
+    if simulated_nodes:
+        session.simulate_nodes(simulated_nodes)
     print_status(session)
 
 

@@ -14,7 +14,7 @@ from lab.store import Artefact, Store
 EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE),
     *(OLDEST.artefact, NEWEST.artefact),
-    *(kube.ETCD, kube.KUBE_API, kube.KUBE, kube.KWOK),
+    *(*kube.artefacts(kube.read_assets()), kube.KWOK),
     *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, DISK),
     *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),
 )

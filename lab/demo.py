@@ -12,7 +12,7 @@ from lab.waiting import NotYetError, wait_for
 from schedkit.cli import run_program
 
 SLOT = "cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/root/ops 2>/dev/null | paste -sd' '"
-RUN = "podman run --privileged --pid host"
+RUN = "podman run --quiet --privileged --pid host"
 
 
 class Stage:
@@ -24,13 +24,12 @@ class Stage:
     def say(self, text: str) -> None:
         click.echo(f"\n{click.style(text, bold=True)}")
 
-    def type(self, command: str) -> str:
+    def type(self, command: str) -> None:
         """Type a command in the machine and show what it says."""
         click.echo(f"machine# {command}")
-        result = self._machine.run(command, check=False, timeout=120)
-        for line in (result.stdout + result.stderr).rstrip().splitlines():
+        result = self._machine.run(f"({command}) 2>&1", check=False, timeout=120)
+        for line in result.stdout.rstrip().splitlines():
             click.echo(f"  {line}")
-        return result.stdout
 
     def watch_slot(self, wanted: str) -> None:
         """Show what the kernel says until it says `wanted`."""

@@ -13,6 +13,7 @@ from lab.waiting import NotYetError, wait_for
 ANNOTATION = ("kwok.x-k8s.io/node", "fake")
 READY_SECONDS = 120.0
 CONNECTIONS = 8
+CREATED, CONFLICT = 201, 409
 
 
 class Kwok:
@@ -61,7 +62,7 @@ def add_nodes(
         with cluster.connect() as connection:
             for name in some:
                 answer = connection.request("POST", "/api/v1/nodes", _node(name, labels or {}))
-                if answer.status != 201:
+                if answer.status not in (CREATED, CONFLICT):  # one that is there already is fine
                     raise LabError(f"creating node {name}: {answer.text}")
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:  # kubectl would create them one after the other
@@ -75,7 +76,7 @@ def add_nodes(
             raise NotYetError(f"{len(ready)} of {count} ready")
         return True
 
-    wait_for(f"{count} nodes to be ready", all_ready, timeout, interval=0.5)
+    wait_for(f"{count} nodes to be ready", all_ready, timeout, interval=1)
     return names
 
 

@@ -38,7 +38,7 @@ class Daemon:
         return self.folder / f"{self.name}.pid"
 
     def start(self, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
-        """Start it in a session of its own, without a terminal or pipes, its log begun anew."""
+        """Start it detached, without a terminal or pipes, its log begun anew."""
         if self.alive():
             raise LabError(f"{self.name} runs already (process {self.pid()})")
         words = [str(word) for word in argv]

@@ -8,6 +8,7 @@ from lab.cluster import Cluster
 from lab.disk import DISK
 from lab.errors import LabError
 from lab.kernels import Kernel
+from lab.kwok import Kwok, add_nodes
 from lab.machine import Machine
 from lab.node import join
 from lab.progress import format_seconds
@@ -61,6 +62,18 @@ class Session:
         with self.store.progress.step("joining the machine as a node"):
             join(machine, cluster, NODE)
 
+    def simulate_nodes(self, count: int) -> None:
+        """Have that many simulated nodes in the cluster that is up."""
+        cluster = self.cluster()
+        if not cluster:
+            raise LabError("no cluster is up to simulate nodes in", hint="python -m lab up")
+        self.store.ensure(kube.KWOK)
+        kwok = Kwok(cluster)
+        if not kwok.alive():
+            Kwok.start(cluster, self.store.path(kube.KWOK))
+        with self.store.progress.step(f"simulating {count} nodes"):
+            add_nodes(cluster, count)
+
     def down(self) -> None:
         """End everything that is up and put back what was changed on this host."""
         Machine(self.store, self.folder / "machine").remove()
@@ -70,5 +83,7 @@ class Session:
     def _remove_cluster(self) -> None:
         folder = self.folder / "cluster"
         if (folder / "cluster.json").exists():
-            Cluster.open(folder).stop()
+            cluster = Cluster.open(folder)
+            Kwok(cluster).stop()
+            cluster.stop()
         remove_tree(folder)

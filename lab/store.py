@@ -171,12 +171,7 @@ class Store:
         log.touch()
         started = time.monotonic()
         with self.progress.step(f"building {artefact.name}", log=log, expected=self.seconds_last_time(artefact)):
-            try:
-                artefact.build(Build(artefact, self, out, work, log))
-            except OSError as error:
-                if error.errno == 28:
-                    raise NoSpaceError(f"no space left while building {artefact.name}") from error
-                raise
+            artefact.build(Build(artefact, self, out, work, log))
         final = self.path(artefact)
         final.parent.mkdir(exist_ok=True)
         out.rename(final)

@@ -1,5 +1,6 @@
 """One hierarchy of errors: what happened, why in one word, what to do, and how the program ends."""
 
+import errno
 import os
 import sys
 import traceback
@@ -61,6 +62,15 @@ class NoPermissionError(SchedkitError):
     exit_code = ExitCode.NO_PERMISSION
 
 
+_OS_EXIT_CODES = {
+    errno.ENOSPC: ExitCode.NO_SPACE,
+    errno.EDQUOT: ExitCode.NO_SPACE,
+    errno.EACCES: ExitCode.NO_PERMISSION,
+    errno.EPERM: ExitCode.NO_PERMISSION,
+    errno.EROFS: ExitCode.NO_PERMISSION,
+}
+
+
 def report(error: SchedkitError, stream: TextIO) -> None:
     """Tell a person about an error: the one place that does."""
     print(f"error: {error.message}", file=stream)
@@ -84,6 +94,13 @@ def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> in
         # The reader of our output left (`| head`). Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.FAILURE
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        code = _OS_EXIT_CODES.get(error.errno or 0, ExitCode.FAILURE)
+        where = f": {error.filename}" if error.filename else ""
+        report(SchedkitError(f"{error.strerror or error}{where}"), sys.stderr)
+        return code
     except Exception as error:
         if debug:
             traceback.print_exc()

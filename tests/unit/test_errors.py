@@ -1,3 +1,4 @@
+import errno
 import re
 from pathlib import Path
 
@@ -49,3 +50,21 @@ def test_interruption_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) 
 
     assert run_at_edge(program) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device", "file"), ExitCode.NO_SPACE, "No space left on device: file"),
+        (OSError(errno.EACCES, "Permission denied", "file"), ExitCode.NO_PERMISSION, "Permission denied: file"),
+        (OSError(errno.EIO, "Input/output error"), ExitCode.FAILURE, "Input/output error"),
+    ],
+)
+def test_what_the_system_refuses_is_no_bug(
+    error: OSError, code: ExitCode, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def program() -> int:
+        raise error
+
+    assert run_at_edge(program) == code
+    assert capsys.readouterr().err == f"error: {said}\n"
