@@ -8,6 +8,7 @@ from lab.catalogue import open_store
 from lab.host import check_host
 from lab.kernels import KERNELS, OLDEST, find_kernel
 from lab.machine import Machine
+from lab.session import remove_run, run_folder, sweep
 from lab.waiting import NotYetError, wait_for
 from schedkit.cli import run_program
 
@@ -86,14 +87,14 @@ def demo(kernel: str) -> None:
     """Boot a machine with sched_ext and watch schedulers attach to its kernel and leave it."""
     check_host()
     store = open_store()
-    folder = store.root / "run" / "demo"
-    Machine(store, folder).remove()  # an interrupted demo may have left one
+    sweep(store)
+    folder = run_folder(store, "demo")
     try:
         machine = Machine.start(store, folder, kernel=find_kernel(kernel))
         # Debian's packaged kernel cannot load schedulers of the scx project: see docs/development/lab.md.
         play(Stage(machine), real=kernel == OLDEST.name)
     finally:
-        Machine(store, folder).remove()
+        remove_run(store, folder)
     click.echo("\nThe machine is gone. To have one to play with: .venv/bin/python -m lab up")
 
 

@@ -55,6 +55,6 @@ DISK = Artefact(
     (*PACKAGES, _RECIPE.read_text(), *_read_files()),
     _build,
     needs=(BASE, TOOLS, KUBE, IMAGES, NEWEST.artefact),
-    size_mb=1300,
-    peak_mb=2800,
+    adds_mb=1100,
+    peak_mb=2200,
 )

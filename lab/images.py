@@ -227,7 +227,7 @@ IMAGES = Artefact(
     ),
     _build_images,
     needs=(rooms.TOOLS, FIXTURES, SCHEDULERS),
-    size_mb=20,
+    adds_mb=20,
     peak_mb=150,
 )
 
@@ -237,6 +237,6 @@ DEBIAN = Artefact(
     read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh"),
     lambda work: _build_base(work, "debian", work.need(rooms.BASE)),
     needs=(rooms.TOOLS, rooms.BASE),
-    size_mb=130,
+    adds_mb=130,
     peak_mb=1100,
 )

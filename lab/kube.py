@@ -22,12 +22,13 @@ GO_ENVIRONMENT = {
     "GOTOOLCHAIN": "local",
     "GOMODCACHE": "/downloads/go/mod",
     "GOCACHE": "/downloads/go/build",
+    "GOTMPDIR": "/work",  # a room's /tmp is memory
     "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false",
 }
 
 
 def _compiled(
-    name: str, version: str, *, recipe: str = "", size_mb: int, peak_mb: int, **settings: tuple[str, ...]
+    name: str, version: str, *, recipe: str = "", adds_mb: int, peak_mb: int, **settings: tuple[str, ...]
 ) -> Artefact:
     script = paths.RECIPES / f"{recipe or name}.sh"
     told = {"VERSION": version} | {key.upper(): " ".join(words) for key, words in settings.items()}
@@ -37,14 +38,14 @@ def _compiled(
         rooms.run_script(build, build.need(rooms.COMPILE), script, env=environment)
 
     inputs = (script.read_text(), *(f"{key}={value}" for key, value in sorted(environment.items())))
-    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), size_mb=size_mb, peak_mb=peak_mb)
+    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), adds_mb=adds_mb, peak_mb=peak_mb)
 
 
 # Peaks hold the caches, which grow from the first of these to the last.
-ETCD = _compiled("etcd", ETCD_VERSION, size_mb=25, peak_mb=600)
-KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, size_mb=170, peak_mb=3700)
-KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, size_mb=255, peak_mb=4600)
-KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, size_mb=65, peak_mb=5200)
+ETCD = _compiled("etcd", ETCD_VERSION, adds_mb=25, peak_mb=600)
+KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=170, peak_mb=3700)
+KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=255, peak_mb=4600)
+KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=65, peak_mb=5200)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ BOOT_SECONDS = 240.0  # generous: emulation on a busy host
 RESUME_SECONDS = 60.0
 REGISTRY_PORT = 5000
 READY = "lab: ready"
+STATE = "machine.json"
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,6 @@ class _State:
     """What another process needs to find this machine."""
 
     kernel: str
-    accelerator: str
-    ssh_port: int
     registry_port: int
 
 
@@ -54,20 +53,12 @@ class Machine:
         machine = cls(store, folder)
         if machine.alive():
             raise LabError(f"a machine runs already in {folder}")
-        started = time.monotonic()
-        if from_snapshot:
-            snapshot = snapshot_of(kernel, accelerator)
-            try:
-                store.ensure(snapshot)
-                machine._resume(kernel, accelerator, store.path(snapshot))
-            except LabError as error:
-                store.progress.say(f"cannot resume a saved {kernel.name} machine, booting one instead: {error.message}")
-                machine.stop()
-            else:
-                store.progress.say(f"machine ({kernel.name}) resumed in {format_seconds(time.monotonic() - started)}")
-                return machine
-        machine._boot_or_retry(kernel, accelerator)
-        store.progress.say(f"machine ({kernel.name}) booted in {format_seconds(time.monotonic() - started)}")
+        try:
+            if not (from_snapshot and machine._resume_if_possible(kernel, accelerator)):
+                machine._boot_or_retry(kernel, accelerator)
+        except BaseException:
+            machine.stop()
+            raise
         return machine
 
     @property
@@ -109,6 +100,10 @@ class Machine:
         """Whether qemu runs (the guest may still be dead inside: ask it)."""
         return self._qemu.alive()
 
+    def started(self) -> bool:
+        """Whether it runs and its start came to an end: one whose starter was killed half way is of no use."""
+        return self.alive() and (self.folder / STATE).exists()
+
     def stop(self) -> None:
         """End the machine and keep its folder: console and disk can still be read. Fine when it has ended."""
         if (self.folder / "ssh_config").exists():
@@ -121,6 +116,19 @@ class Machine:
         """End the machine and delete its folder."""
         self.stop()
         remove_tree(self.folder)
+
+    def _resume_if_possible(self, kernel: Kernel, accelerator: str) -> bool:
+        snapshot = snapshot_of(kernel, accelerator)
+        started = time.monotonic()
+        try:
+            self.store.ensure(snapshot)
+            self._resume(kernel, accelerator, self.store.path(snapshot))
+        except LabError as error:
+            self.store.progress.say(f"cannot resume a saved machine, booting one instead: {error.message}")
+            self.stop()
+            return False
+        self.store.progress.say(f"machine ({kernel.name}) resumed in {format_seconds(time.monotonic() - started)}")
+        return True
 
     def _boot_or_retry(self, kernel: Kernel, accelerator: str) -> None:
         try:
@@ -139,7 +147,7 @@ class Machine:
         self._launch(kernel, accelerator, self.store.path(DISK) / "disk.img", "raw")
         with self.store.progress.step(f"booting a machine ({kernel.name})", log=self.folder / "console.log"):
             wait_for("the machine to boot", self._is_ready, BOOT_SECONDS, interval=0.2)
-        self._open_doors(kernel, accelerator)
+        self._open_doors(kernel, "true")
 
     def _resume(self, kernel: Kernel, accelerator: str, snapshot: Path) -> None:
         self._launch(kernel, accelerator, snapshot / "disk.qcow2", "qcow2", ["-incoming", "defer"])
@@ -147,9 +155,8 @@ class Machine:
             monitor.execute("migrate-incoming", uri=f"exec:zstd -qdc {snapshot}/state.zst")
             monitor.wait_for_migration(RESUME_SECONDS)
             monitor.execute("cont")
-        self._open_doors(kernel, accelerator)
         # The guest's clock stands where it was saved.
-        self.run(f"date -s @{time.time():.0f} >/dev/null")
+        self._open_doors(kernel, f"date -s @{time.time():.0f} >/dev/null")
 
     def _is_ready(self) -> bool:
         self._qemu.check()
@@ -157,20 +164,21 @@ class Machine:
             raise NotYetError(f"the console says:\n{self.console_tail()}")
         return True
 
-    def _open_doors(self, kernel: Kernel, accelerator: str) -> None:
+    def _open_doors(self, kernel: Kernel, greeting: str) -> None:
+        """Make the guest reachable and wait until it has taken a first command; from then on others can find it."""
         with self.monitor() as monitor:
             ssh, registry = (monitor.forward("127.0.0.1", port) for port in (22, REGISTRY_PORT))
-        state = _State(kernel.name, accelerator, ssh, registry)
-        (self.folder / "machine.json").write_text(json.dumps(asdict(state)))
         Guest.configure(self.folder, self.sockets, port=ssh, key=self.store.path(DISK) / "key")
-        wait_for("the guest to answer", self._answers, RESUME_SECONDS)
 
-    def _answers(self) -> bool:
-        self._qemu.check()
-        try:
-            return self.guest.run("true", timeout=20).code == 0
-        except GuestError as error:
-            raise NotYetError(error.message) from error
+        def greet() -> bool:
+            self._qemu.check()
+            try:
+                return self.guest.run(greeting, timeout=20).code == 0
+            except GuestError as error:
+                raise NotYetError(error.message) from error
+
+        wait_for("the guest to answer", greet, RESUME_SECONDS)
+        (self.folder / STATE).write_text(json.dumps(asdict(_State(kernel.name, registry))))
 
     def _launch(
         self, kernel: Kernel, accelerator: str, backing: Path, backing_format: str, extra: list[str] | None = None
@@ -178,7 +186,8 @@ class Machine:
         for folder in (self.folder, self.sockets):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         disk = self.folder / "disk.qcow2"
-        disk.unlink(missing_ok=True)
+        for stale in (disk, self.folder / STATE):
+            stale.unlink(missing_ok=True)
         create: list[str | Path] = [
             "qemu-img",
             "create",
@@ -210,7 +219,7 @@ class Machine:
 
     def _read_state(self) -> _State:
         try:
-            return _State(**json.loads((self.folder / "machine.json").read_text()))
+            return _State(**json.loads((self.folder / STATE).read_text()))
         except (OSError, ValueError, TypeError) as error:
             raise LabError(f"no machine is known in {self.folder}", hint="python -m lab up") from error
 
@@ -242,6 +251,6 @@ def snapshot_of(kernel: Kernel, accelerator: str) -> Artefact:
         build,
         needs=(TOOLS, DISK, kernel.artefact),
         on_demand=True,
-        size_mb=450,
+        adds_mb=200,
         peak_mb=900,
     )

@@ -22,6 +22,14 @@ def join(machine: Machine, cluster: Cluster, name: str) -> None:
     wait_for(f"node {name} to be Ready", lambda: _is_ready(cluster, name), READY_SECONDS, interval=0.3)
 
 
+def is_ready_node(cluster: Cluster, name: str) -> bool:
+    """Whether a node of that name is Ready and takes pods."""
+    try:
+        return _is_ready(cluster, name)
+    except NotYetError:
+        return False
+
+
 def _is_ready(cluster: Cluster, name: str) -> bool:
     with cluster.connect() as connection:
         answer = connection.request("GET", f"/api/v1/nodes/{name}")

@@ -37,7 +37,7 @@ FIXTURES = Artefact(
     _build_fixtures,
     needs=(rooms.COMPILE,),
     intermediate=True,
-    size_mb=15,
+    adds_mb=15,
     peak_mb=20,
 )
 
@@ -48,6 +48,6 @@ SCHEDULERS = Artefact(
     _build_schedulers,
     needs=(rooms.COMPILE,),
     intermediate=True,
-    size_mb=20,
+    adds_mb=20,
     peak_mb=1800,
 )

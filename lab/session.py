@@ -1,5 +1,7 @@
 """The one lab a person has up: a machine and a cluster in which it is a node."""
 
+import itertools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +12,13 @@ from lab.errors import LabError
 from lab.kernels import Kernel
 from lab.kwok import Kwok, add_nodes
 from lab.machine import Machine
-from lab.node import join
+from lab.node import is_ready_node, join
 from lab.progress import format_seconds
 from lab.rooms import TOOLS
 from lab.store import Store, remove_tree
 
 NODE = "lab"
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class Session:
     def machine(self) -> Machine | None:
         """The machine, if it runs."""
         machine = Machine(self.store, self.folder / "machine")
-        return machine if machine.alive() else None
+        return machine if machine.started() else None
 
     def cluster(self) -> Cluster | None:
         """The cluster, if it runs."""
@@ -54,13 +57,11 @@ class Session:
         if not machine:
             Machine(self.store, self.folder / "machine").remove()
             machine = Machine.start(self.store, self.folder / "machine", kernel=kernel)
-        if not with_cluster or self.cluster():
-            return
-        self._remove_cluster()
-        cluster = Cluster.start(self.folder / "cluster", kube.binaries(self.store, assets))
-        self.store.progress.say(f"cluster ready in {format_seconds(cluster.seconds_to_ready)}")
-        with self.store.progress.step("joining the machine as a node"):
-            join(machine, cluster, NODE)
+        if with_cluster:
+            cluster = self.cluster() or self._start_cluster(assets)
+            if not is_ready_node(cluster, NODE):
+                with self.store.progress.step("joining the machine as a node"):
+                    join(machine, cluster, NODE)
 
     def simulate_nodes(self, count: int) -> None:
         """Have that many simulated nodes in the cluster that is up."""
@@ -75,15 +76,39 @@ class Session:
             add_nodes(cluster, count)
 
     def down(self) -> None:
-        """End everything that is up and put back what was changed on this host."""
-        Machine(self.store, self.folder / "machine").remove()
-        self._remove_cluster()
-        remove_tree(self.folder)
+        """End everything that is up, and what killed processes left, and put back what was changed on this host."""
+        remove_run(self.store, self.folder)
+        sweep(self.store)
 
-    def _remove_cluster(self) -> None:
-        folder = self.folder / "cluster"
-        if (folder / "cluster.json").exists():
-            cluster = Cluster.open(folder)
-            Kwok(cluster).stop()
-            cluster.stop()
-        remove_tree(folder)
+    def _start_cluster(self, assets: Path | None) -> Cluster:
+        remove_run(self.store, self.folder / "cluster")
+        cluster = Cluster.start(self.folder / "cluster", kube.binaries(self.store, assets))
+        self.store.progress.say(f"cluster ready in {format_seconds(cluster.seconds_to_ready)}")
+        return cluster
+
+
+def run_folder(store: Store, purpose: str) -> Path:
+    """A new folder for what this process runs; its name says whose it is."""
+    folder = store.root / "run" / f"{purpose}-{os.getpid()}-{next(_numbers)}"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def remove_run(store: Store, folder: Path) -> None:
+    """End the machines and clusters in a folder and delete it."""
+    for found in [*folder.rglob("cluster.json")]:
+        cluster = Cluster.open(found.parent)
+        Kwok(cluster).stop()
+        cluster.stop()
+    for found in [*folder.rglob("qemu.pid")]:
+        Machine(store, found.parent).stop()
+    remove_tree(folder)
+
+
+def sweep(store: Store) -> None:
+    """Remove what processes that are no more left running."""
+    for folder in (store.root / "run").glob("*-*-*"):
+        owner = folder.name.split("-")[-2]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            store.progress.say(f"removing what an ended process left: {folder.name}")
+            remove_run(store, folder)

@@ -31,8 +31,9 @@ class Artefact:
     needs: tuple["Artefact", ...] = ()
     intermediate: bool = False  # deleted once everything made from it is there
     on_demand: bool = False  # not part of what makes the lab complete
-    size_mb: int = 0  # what stays, and
-    peak_mb: int = 0  # what building takes at most: measured, used to say whether the disk will do
+    # Measured, to say beforehand whether the disk will do:
+    adds_mb: int = 0  # what is there afterwards, with what it downloaded
+    peak_mb: int = 0  # what building it takes at most
 
     @cached_property
     def key(self) -> str:
@@ -190,8 +191,8 @@ class Store:
     def _check_disk(self, plan: Sequence[Artefact]) -> None:
         kept = peak = 0
         for artefact in plan:
-            peak = max(peak, kept + max(artefact.peak_mb, artefact.size_mb))
-            kept += artefact.size_mb
+            peak = max(peak, kept + max(artefact.peak_mb, artefact.adds_mb))
+            kept += artefact.adds_mb
         if not plan:
             return
         free = shutil.disk_usage(self.root).free

@@ -1,7 +1,6 @@
 """The lab as pytest fixtures. A failed test shows the end of its machine's console."""
 
 import itertools
-import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from lab.host import check_host
 from lab.kernels import OLDEST, find_kernel
 from lab.machine import Machine
 from lab.node import join
-from lab.store import Store, remove_tree
+from lab.session import NODE, remove_run, run_folder, sweep
+from lab.store import Store
 
-NODE = "lab"
 _numbers = itertools.count(1)
 
 
@@ -24,7 +23,9 @@ _numbers = itertools.count(1)
 def store() -> Store:
     """The lab's cache; what a test needs and is not there gets built."""
     check_host()
-    return open_store()
+    store = open_store()
+    sweep(store)
+    return store
 
 
 @pytest.fixture(scope="session")
@@ -36,31 +37,27 @@ def binaries(store: Store) -> kube.Binaries:
 @pytest.fixture(scope="module")
 def lab_folder(store: Store) -> Iterator[Path]:
     """A folder for what a module runs, in the lab's cache, where qemu can see it."""
-    folder = store.root / "run" / f"test-{os.getpid()}-{next(_numbers)}"
-    folder.mkdir(parents=True)
+    folder = run_folder(store, "test")
     yield folder
-    remove_tree(folder)
+    remove_run(store, folder)
 
 
 @pytest.fixture(scope="module")
 def cluster(lab_folder: Path, binaries: kube.Binaries) -> Iterator[Cluster]:
     """A control plane of the module's own."""
     cluster = Cluster.start(lab_folder / "cluster", binaries)
-    try:
-        yield cluster
-    finally:
-        cluster.stop()
+    yield cluster
+    cluster.stop()
 
 
 @pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, store: Store, lab_folder: Path) -> Iterator[Machine]:
     """A machine of the module's own; parametrize it indirectly with a kernel's name for another than the oldest."""
     kernel = find_kernel(getattr(request, "param", OLDEST.name))
+    # A folder for each: a module that asks for both kernels gets two machines.
     machine = Machine.start(store, lab_folder / f"machine-{next(_numbers)}", kernel=kernel)
-    try:
-        yield machine
-    finally:
-        machine.stop()
+    yield machine
+    machine.stop()
 
 
 @pytest.fixture(scope="module")

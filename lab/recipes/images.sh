@@ -2,12 +2,6 @@
 # /build holds the Containerfile and gets the pushed image's digest, /context is what it copies from, /bases holds bases.
 # A build leaves no trace but what it pushes: buildah's storage is a folder that goes away afterwards.
 
-# Unpacking a layer remounts /, which must be a mount point for that; a room's is a mere folder.
-if ! mountpoint -q /; then
-  mount --rbind / /mnt
-  exec chroot /mnt bash -euo pipefail "$0" "$@"
-fi
-
 destinations=$1 bases=$2
 shift 2
 

@@ -5,7 +5,7 @@ import json
 from lab.cluster import Cluster
 from lab.machine import Machine
 from lab.node import join
-from lab.testing import NODE
+from lab.session import NODE
 from lab.waiting import wait_for
 from tests.e2e.conftest import wait_attached, wait_detached
 
