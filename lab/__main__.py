@@ -21,7 +21,8 @@ PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 @click.pass_context
 def lab(context: click.Context) -> None:
     """A disposable real machine with sched_ext and a real Kubernetes control plane, made from packages alone."""
-    context.obj = Session(open_store())
+    store = open_store()
+    context.obj = Session(store, store.root / "run" / "up")
 
 
 @lab.command()

@@ -55,6 +55,6 @@ DISK = Artefact(
     (*PACKAGES, _RECIPE.read_text(), *_read_files()),
     _build,
     needs=(BASE, TOOLS, KUBE, IMAGES, NEWEST.artefact),
-    adds_mb=1100,
+    adds_mb=1050,
     peak_mb=2200,
 )

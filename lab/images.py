@@ -237,6 +237,6 @@ DEBIAN = Artefact(
     read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh"),
     lambda work: _build_base(work, "debian", work.need(rooms.BASE)),
     needs=(rooms.TOOLS, rooms.BASE),
-    adds_mb=130,
-    peak_mb=1100,
+    adds_mb=85,
+    peak_mb=700,
 )

@@ -42,10 +42,10 @@ def _compiled(
 
 
 # Peaks hold the caches, which grow from the first of these to the last.
-ETCD = _compiled("etcd", ETCD_VERSION, adds_mb=25, peak_mb=600)
-KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=170, peak_mb=3700)
-KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=255, peak_mb=4600)
-KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=65, peak_mb=5200)
+ETCD = _compiled("etcd", ETCD_VERSION, adds_mb=580, peak_mb=650)
+KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=3000, peak_mb=3300)
+KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=1050, peak_mb=1300)
+KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=760, peak_mb=900)
 
 
 @dataclass(frozen=True)

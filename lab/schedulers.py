@@ -48,6 +48,6 @@ SCHEDULERS = Artefact(
     _build_schedulers,
     needs=(rooms.COMPILE,),
     intermediate=True,
-    adds_mb=20,
-    peak_mb=1800,
+    adds_mb=220,
+    peak_mb=1700,
 )

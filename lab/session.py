@@ -23,13 +23,10 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Session:
-    """Where the lab that is up lives: a folder for the machine and one for the cluster."""
+    """A folder that holds the machine's and the cluster's, if they are up."""
 
     store: Store
-
-    @property
-    def folder(self) -> Path:
-        return self.store.root / "run" / "up"
+    folder: Path
 
     def machine(self) -> Machine | None:
         """The machine, if it runs."""

@@ -1,6 +1,5 @@
 """Addresses of nodes: what is changed on this host is put back."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,10 +7,7 @@ import pytest
 
 from lab.addresses import claim_address, release_address
 from lab.store import Store
-
-
-def read_routes() -> str:
-    return subprocess.run(["ip", "route", "show", "table", "local"], capture_output=True, text=True, check=True).stdout
+from tests.routes import read_routes
 
 
 @pytest.fixture

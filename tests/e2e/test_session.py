@@ -1,0 +1,52 @@
+"""The lab a person has up: safe to repeat, to interrupt, and gone without a trace."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.errors import LabError
+from lab.kernels import NEWEST, OLDEST
+from lab.machine import STATE
+from lab.session import NODE, Session
+from lab.store import Store
+from tests.routes import read_routes
+
+
+@pytest.fixture(scope="module")
+def session(store: Store, lab_folder: Path) -> Iterator[Session]:
+    session = Session(store, lab_folder / "up")
+    yield session
+    session.down()
+
+
+def test_up_may_be_repeated_and_goes_on_where_it_was_interrupted(session: Session) -> None:
+    routes = read_routes()
+    session.up(OLDEST, with_cluster=False)
+    first = session.machine()
+    assert first
+    (first.folder / STATE).unlink()  # as if the one who started it had been killed before it was done
+    assert session.machine() is None
+
+    session.up(OLDEST, with_cluster=True)
+    machine, cluster = session.machine(), session.cluster()
+    assert machine
+    assert cluster
+    assert cluster.kubectl("get", "nodes", "-o", "name").stdout == f"node/{NODE}\n"
+
+    session.up(OLDEST, with_cluster=True)
+    again = session.cluster()
+    assert again
+    assert again.api_port == cluster.api_port
+    with pytest.raises(LabError, match=r"a machine is up already, with kernel 6\.12"):
+        session.up(NEWEST, with_cluster=True)
+
+    session.simulate_nodes(3)
+    assert len(cluster.kubectl("get", "nodes", "-o", "name").stdout.split()) == 4
+
+    session.down()
+    session.down()
+    assert not machine.alive()
+    assert not cluster.alive()
+    assert read_routes() == routes
+    assert not session.folder.exists()
