@@ -16,6 +16,9 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PASSED_ON = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 PASSED_ON_GO = ("GOPROXY", "GONOPROXY", "GOPRIVATE", "GOSUMDB", "GONOSUMDB")
 CERTIFICATES = Path("etc/ssl/certs/ca-certificates.crt")
+# Mounts that a command makes are seen by nobody else and end with it, and so do, with OWN_PIDS, its processes.
+OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private")
+OWN_PIDS = ("--pid", "--fork", "--kill-child")
 
 
 def enter(
@@ -51,8 +54,7 @@ def enter(
     ]
     words = [*(f"{name}={value}" for name, value in inside.items()), *(str(word) for word in argv)]
     lines.append(f"exec chroot . /usr/bin/env -i {' '.join(q(word) for word in words)}")
-    pids = ["--pid", "--fork", "--kill-child"] if own_pids else []
-    return ["unshare", "--mount", "--propagation", "private", *pids, "sh", "-c", "\n".join(lines)]
+    return [*OWN_MOUNTS, *(OWN_PIDS if own_pids else ()), "sh", "-c", "\n".join(lines)]
 
 
 def run_script(
@@ -78,6 +80,8 @@ def _bootstrap(build: Build) -> None:
     root = build.out
     build.run(
         [
+            *OWN_MOUNTS,
+            *OWN_PIDS,
             "debootstrap",
             "--variant=minbase",
             "--include=ca-certificates",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from lab.errors import BuildError, tail
+from lab.errors import BuildError, LabError, tail
 from lab.progress import Progress, format_bytes, format_seconds
 from schedkit.errors import NoSpaceError
 
@@ -69,7 +69,8 @@ class Build:
         """Run a command with its output in the log; its whole process group ends with us."""
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [str(word) for word in argv],
+                # When this process is killed, the lock is free at once: nothing of ours may go on writing.
+                ["setpriv", "--pdeathsig", "KILL", *(str(word) for word in argv)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -253,4 +254,10 @@ def measure(path: Path) -> int:
 def remove_tree(path: Path) -> None:
     """Delete a folder if it is there. Roots of Debian systems hold odd modes; rm knows them all."""
     if path.exists() or path.is_symlink():
-        subprocess.run(["rm", "-rf", "--one-file-system", "--", str(path)], check=True)
+        # Never across a mount: whatever is mounted there is not ours to delete.
+        done = subprocess.run(
+            ["rm", "-rf", "--one-file-system", "--", str(path)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            said = done.stderr.strip().splitlines()
+            raise LabError(f"cannot delete {path}: {said[-1] if said else ''}", hint=f"findmnt -R {path} shows mounts")

@@ -2,6 +2,8 @@
 
 import io
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from lab.errors import BuildError
 from lab.progress import Progress
 from lab.store import Artefact, Build, Store
+from lab.waiting import wait_for
 from schedkit.errors import NoSpaceError
 
 
@@ -115,3 +118,37 @@ def test_torn_times_file_only_costs_the_past_times(tmp_path: Path) -> None:
     assert store.seconds_last_time(thing) is None
     store.ensure(thing)
     assert store.seconds_last_time(thing) is not None
+
+
+KILLED_BUILD = """
+import sys
+from pathlib import Path
+from lab.progress import Progress
+from lab.store import Artefact, Store
+
+def build(build):
+    build.run(["sh", "-c", "echo $$ >" + str(build.work / "pid") + "; exec sleep 600"])
+
+thing = Artefact("thing", (), build)
+Store(Path(sys.argv[1]), [thing], Progress()).ensure(thing)
+"""
+
+
+def test_killed_build_leaves_nothing_that_goes_on_writing(tmp_path: Path) -> None:
+    builder = subprocess.Popen([sys.executable, "-c", KILLED_BUILD, tmp_path], stderr=subprocess.DEVNULL)
+
+    def read_pid() -> str:
+        return "".join(path.read_text() for path in tmp_path.glob("work/*/pid")).strip()
+
+    pid = wait_for("the build to begin", read_pid, 20)
+    builder.kill()
+    builder.wait()
+
+    def is_gone() -> bool:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        return state == "Z"
+
+    wait_for("its command to end with it", is_gone, 20)
