@@ -1,0 +1,1 @@
+"""The operator: SchedExt resources become DaemonSets, and say what became of them."""

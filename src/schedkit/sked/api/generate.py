@@ -1,0 +1,57 @@
+"""Write what is made from the types: the CRD and the reference of the resource."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from schedkit.errors import SchedkitError, run_at_edge
+from schedkit.sked.api.crd import CRD_NAME, render_crd
+from schedkit.sked.api.reference import render_reference
+from schedkit.sked.api.types import GROUP, PLURAL
+
+CRD_FILE = Path("config/crd/bases") / f"{GROUP}_{PLURAL}.yaml"
+REFERENCE_FILE = Path("docs/sked/reference.md")
+COMMAND = "python -m schedkit.sked.api.generate"
+
+
+class NotCurrentError(SchedkitError):
+    """Generated files are not what the types say."""
+
+    reason = "NotCurrent"
+
+
+def render_files() -> dict[Path, str]:
+    """What each generated file should hold."""
+    return {CRD_FILE: render_crd(), REFERENCE_FILE: render_reference()}
+
+
+def write_files(root: Path) -> None:
+    """Write the generated files under the repository's root."""
+    for path, text in render_files().items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+
+
+def check_files(root: Path) -> None:
+    """Refuse generated files that are missing or not current."""
+    stale = [
+        str(path)
+        for path, text in render_files().items()
+        if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text
+    ]
+    if stale:
+        raise NotCurrentError(f"not what the types of {CRD_NAME} say: {', '.join(stale)}", hint=f"run {COMMAND}")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the generated files, or check that they are current."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description=main.__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file is not current")
+    parser.add_argument("--root", type=Path, default=Path(), help="the root of the repository (default: here)")
+    options = parser.parse_args(arguments)
+    return run_at_edge(lambda: (check_files if options.check else write_files)(options.root))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,239 @@
+"""The SchedExt resource: what a user asks for and what the operator tells of it."""
+
+from typing import Annotated
+
+from schedkit.sked.api import container_rules, rules
+from schedkit.sked.api.about import about
+from schedkit.sked.api.kubernetes import (
+    Affinity,
+    Condition,
+    EnvironmentVariable,
+    Image,
+    LabelValue,
+    LocalObjectReference,
+    Model,
+    ObjectMeta,
+    ObjectName,
+    ResourceRequirements,
+    Toleration,
+)
+
+GROUP = "sked.schedkit.io"
+VERSION = "v1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "SchedExt"
+PLURAL = "schedexts"
+SINGULAR = "schedext"
+SHORT_NAME = "scx"
+CATEGORY = "schedkit"
+
+POOLS = 16
+FAILURES_TOLD = 10  # status.failures holds no more than these; status.failureCount counts them all
+
+READY = "Ready"
+PROGRESSING = "Progressing"
+DEGRADED = "Degraded"
+CONFLICTED = "Conflicted"
+SUSPENDED = "Suspended"
+CONDITION_TYPES = (READY, PROGRESSING, DEGRADED, CONFLICTED, SUSPENDED)
+
+ROLLING_UPDATE = "RollingUpdate"
+ON_DELETE = "OnDelete"
+
+
+class Workload(Model, frozen=True, kw_only=True):
+    """What a resource and each of its pools may say: a scheduler, and the nodes that it runs on."""
+
+    sched: Annotated[Image | None, about("The scheduler's image, used as it is written.")] = None
+    args: Annotated[
+        tuple[Annotated[str, about("", maxLength=4096)], ...] | None,
+        about("Arguments of the scheduler, given to the image's entrypoint.", list_type="atomic", maxItems=64),
+    ] = None
+    env: Annotated[
+        tuple[EnvironmentVariable, ...] | None,
+        about(
+            "Environment variables of the scheduler.",
+            container_rules.ENVIRONMENT_NAMES,
+            list_key="name",
+            maxItems=64,
+        ),
+    ] = None
+    resources: Annotated[
+        ResourceRequirements | None, about("What the scheduler's container asks for and may use at most.")
+    ] = None
+    node_selector: Annotated[
+        dict[str, LabelValue] | None,
+        about(
+            "Labels that a node must have to be selected; absent, every node is.",
+            rules.LABEL_KEYS,
+            map_type="atomic",
+            maxProperties=16,
+        ),
+    ] = None
+    affinity: Annotated[
+        Affinity | None, about("What a node must meet to be selected, besides the labels of nodeSelector.")
+    ] = None
+    tolerations: Annotated[
+        tuple[Toleration, ...] | None,
+        about("Taints of nodes that do not keep the scheduler away.", list_type="atomic", maxItems=32),
+    ] = None
+
+
+class Pool(Workload, frozen=True, kw_only=True):
+    """Nodes with a scheduler of their own; what a pool leaves out is taken from the resource."""
+
+    RULES = (rules.POOL_SELECTS,)
+
+    name: Annotated[
+        str, about("The pool's name; its DaemonSet is called <resource>-<pool>.", rules.POOL_NAME, maxLength=63)
+    ]
+
+
+class RollingUpdate(Model, frozen=True, kw_only=True):
+    """The pace at which a change reaches the nodes."""
+
+    RULES = (rules.NO_SURGE,)
+
+    max_unavailable: Annotated[
+        int | str | None,
+        about(
+            "How many nodes, or how much of them in percent, may be without the scheduler at a time; absent means 1.",
+            rules.MAX_UNAVAILABLE,
+            maxLength=8,
+        ),
+    ] = None
+    max_surge: Annotated[
+        int | str | None,
+        about("Refused: a kernel has one slot for a scheduler, so two pods cannot overlap on a node.", maxLength=8),
+    ] = None
+
+
+class UpdateStrategy(Model, frozen=True, kw_only=True):
+    """How a change reaches the nodes."""
+
+    RULES = (rules.ROLLING_ONLY,)
+
+    type: Annotated[
+        str | None,
+        about(
+            "RollingUpdate replaces the scheduler node by node, OnDelete where somebody deletes its pod; "
+            "absent means RollingUpdate.",
+            enum=[ROLLING_UPDATE, ON_DELETE],
+        ),
+    ] = None
+    rolling_update: Annotated[RollingUpdate | None, about("The pace of a RollingUpdate.")] = None
+
+
+class SchedExtSpec(Workload, frozen=True, kw_only=True):
+    """What is asked for: which scheduler on which nodes."""
+
+    RULES = (rules.HAS_IMAGE,)
+
+    priority_class_name: Annotated[ObjectName | None, about("The PriorityClass of the scheduler's pods.")] = None
+    image_pull_policy: Annotated[
+        str | None,
+        about(
+            "When nodes pull the image; absent means Always for the tag latest, else IfNotPresent.",
+            enum=["Always", "IfNotPresent", "Never"],
+        ),
+    ] = None
+    image_pull_secrets: Annotated[
+        tuple[LocalObjectReference, ...],
+        about("Secrets of the namespace that hold credentials for registries.", list_key="name", maxItems=16),
+    ] = ()
+    update_strategy: Annotated[UpdateStrategy | None, about("How a change reaches the nodes.")] = None
+    priority: Annotated[
+        int,
+        about(
+            "Who is given the nodes that two resources select: the one with the higher priority; absent means 0.",
+            format="int32",
+            minimum=-(2**31),
+            maximum=2**31 - 1,
+        ),
+    ] = 0
+    suspend: Annotated[bool, about("Whether the schedulers are taken off the nodes while the resource stays.")] = False
+    pools: Annotated[
+        tuple[Pool, ...],
+        about(
+            "Nodes with schedulers of their own, a DaemonSet for each; the resource itself then has none.",
+            rules.POOL_NAMES,
+            list_key="name",
+            maxItems=POOLS,
+        ),
+    ] = ()
+
+
+class NodeCounts(Model, frozen=True, kw_only=True, omit_defaults=False):
+    """How many nodes are in which state, as the DaemonSets tell it."""
+
+    desired: Annotated[int, about("Nodes that should run the scheduler.", format="int32")] = 0
+    scheduled: Annotated[int, about("Nodes that have its pod.", format="int32")] = 0
+    ready: Annotated[int, about("Nodes whose pod is ready.", format="int32")] = 0
+    updated: Annotated[int, about("Nodes whose pod is of the newest spec.", format="int32")] = 0
+    unavailable: Annotated[
+        int, about("Nodes that should run the scheduler and have no available pod.", format="int32")
+    ] = 0
+    misscheduled: Annotated[int, about("Nodes that have its pod and should not.", format="int32")] = 0
+
+
+class PoolStatus(Model, frozen=True, kw_only=True):
+    """What is known of one DaemonSet of the resource."""
+
+    name: Annotated[str, about("The pool's name; empty for a resource without pools.")]
+    daemon_set: Annotated[str, about("The name of the DaemonSet.")] = ""
+    image: Annotated[str, about("The image that it runs.")] = ""
+    nodes: Annotated[NodeCounts | None, about("How many nodes are in which state.")] = None
+    excluded_by: Annotated[
+        tuple[str, ...],
+        about("Who was given nodes that this one selects too, as namespace/name.", list_type="atomic"),
+    ] = ()
+
+
+class NodeFailure(Model, frozen=True, kw_only=True):
+    """Why the scheduler does not run on a node."""
+
+    node: Annotated[str, about("The node's name; empty when no node is known.")]
+    pod: Annotated[str, about("The name of the scheduler's pod; absent when there is none.")] = ""
+    reason: Annotated[str, about("Why, as one word that programs may match on.")]
+    message: Annotated[str, about("Why, as a sentence for people.", maxLength=1024)] = ""
+
+
+class SchedExtStatus(Model, frozen=True, kw_only=True):
+    """What the operator tells of the resource."""
+
+    observed_generation: Annotated[
+        int, about("The generation of the spec that this status tells about.", format="int64")
+    ] = 0
+    summary: Annotated[str, about("The state in a word or two, shown as STATUS.")] = ""
+    scheduler: Annotated[str, about("The short names of the schedulers, shown as SCHEDULER.")] = ""
+    image: Annotated[str, about("The images of the schedulers, shown as IMAGE.")] = ""
+    nodes: Annotated[NodeCounts | None, about("How many nodes are in which state, of all pools together.")] = None
+    conditions: Annotated[
+        tuple[Condition, ...],
+        about(
+            f"What is true, false or unknown of the resource: {', '.join(CONDITION_TYPES)}.",
+            list_key="type",
+            maxItems=16,
+        ),
+    ] = ()
+    pools: Annotated[
+        tuple[PoolStatus, ...],
+        about("What is known of each DaemonSet of the resource.", list_key="name", maxItems=POOLS + 1),
+    ] = ()
+    failures: Annotated[
+        tuple[NodeFailure, ...],
+        about("The first nodes where the scheduler does not run, and why.", list_type="atomic", maxItems=FAILURES_TOLD),
+    ] = ()
+    failure_count: Annotated[int, about("How many nodes fail, told among the failures or not.", format="int32")] = 0
+
+
+class SchedExt(Model, frozen=True, kw_only=True, omit_defaults=False):
+    """A sched_ext scheduler for the kernels of the selected nodes."""
+
+    RULES = (rules.NAME_FITS,)
+
+    api_version: Annotated[str, about("The version of the resource's form, sked.schedkit.io/v1.")] = API_VERSION
+    kind: Annotated[str, about("The kind of the resource, SchedExt.")] = KIND
+    metadata: Annotated[ObjectMeta, about("The name, the namespace, labels and annotations.")] = ObjectMeta()
+    spec: Annotated[SchedExtSpec, about("What is asked for: which scheduler on which nodes.")]
+    status: Annotated[SchedExtStatus, about("What the operator tells of the resource.")] = SchedExtStatus()

@@ -1,0 +1,1 @@
+"""SchedExts become DaemonSets and status: pure planning, then one writer."""

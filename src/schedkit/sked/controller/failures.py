@@ -1,0 +1,80 @@
+"""Why a scheduler's pod does not run, in words that stay the same while nothing changes."""
+
+from collections.abc import Iterable
+
+from schedkit.sked.api.kubernetes import NODE_NAME_FIELD
+from schedkit.sked.api.types import NodeFailure
+from schedkit.sked.controller.objects import ContainerStatus, Pod, StateTerminated, StateWaiting
+
+PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
+# Waiting for these is how a healthy pod begins.
+BEGINNING = {"", "ContainerCreating", "PodInitializing"}
+MESSAGE_LENGTH = 500
+
+
+def find_failures(pods: Iterable[Pod]) -> list[NodeFailure]:
+    """The pods that do not run, by node; a pod that is going is nobody's failure."""
+    found = (_find_failure(pod) for pod in pods if not pod.metadata.deletion_timestamp)
+    return sorted((failure for failure in found if failure), key=lambda failure: (failure.node, failure.pod))
+
+
+def read_node(pod: Pod) -> str:
+    """The node a pod runs on; of one that waits for a place, the node its DaemonSet made it for."""
+    if pod.spec.node_name:
+        return pod.spec.node_name
+    affinity = pod.spec.affinity.node_affinity
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    for term in required.node_selector_terms if required else ():
+        for requirement in term.match_fields:
+            if requirement.key == NODE_NAME_FIELD and len(requirement.values) == 1:
+                return requirement.values[0]
+    return ""
+
+
+def _find_failure(pod: Pod) -> NodeFailure | None:
+    described = _describe(pod)
+    if described is None:
+        return None
+    reason, message = described
+    return NodeFailure(
+        node=read_node(pod), pod=pod.metadata.name, reason=reason, message=" ".join(message.split())[:MESSAGE_LENGTH]
+    )
+
+
+def _describe(pod: Pod) -> tuple[str, str] | None:
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return "Unschedulable", condition.message or condition.reason
+    if pod.status.phase == "Failed":
+        return pod.status.reason or "Failed", pod.status.message or "the pod failed"
+    for status in pod.status.container_statuses:
+        if described := _describe_container(status):
+            return described
+    return None
+
+
+def _describe_container(status: ContainerStatus) -> tuple[str, str] | None:
+    waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
+    if waiting and waiting.reason in PULL:
+        return "PullFailed", _strip_back_off(waiting)
+    if (waiting and waiting.reason == "CrashLoopBackOff") or status.state.terminated:
+        return "CrashLooping", _describe_end(ended)
+    if waiting and waiting.reason not in BEGINNING:
+        return waiting.reason, waiting.message
+    return None
+
+
+def _strip_back_off(waiting: StateWaiting) -> str:
+    """The kubelet alternates between the fault and waiting to try again; the fault is what stays."""
+    prefix, _, fault = waiting.message.partition(": ErrImagePull: ")
+    if prefix.startswith("Back-off pulling image") and fault:
+        return fault
+    return waiting.message or waiting.reason
+
+
+def _describe_end(ended: StateTerminated | None) -> str:
+    if ended is None:
+        return "the scheduler ends again and again"
+    how = f"signal {ended.signal}" if ended.signal else f"status {ended.exit_code}"
+    why = ended.message.strip() or ("" if ended.reason in ("Error", "Completed") else ended.reason)
+    return f"the scheduler ended with {how}{': ' + why if why else ''}"

@@ -1,0 +1,107 @@
+"""The operator as a running program: everything put together from its options."""
+
+import logging
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from schedkit.errors import UsageError
+from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
+from schedkit.sked.controller.reconciler import Reconciler
+from schedkit.sked.controller.watching import connect, watch_cluster
+from schedkit.sked.kube.authorization import Gate
+from schedkit.sked.kube.certificates import CertificateFiles, ServingCertificate, make_self_signed_context
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.config import Access
+from schedkit.sked.kube.events import EventType, Recorder, refer_to
+from schedkit.sked.kube.instruments import add_process_metrics
+from schedkit.sked.kube.lease import Elector, make_identity
+from schedkit.sked.kube.manager import Manager, stop_on_signals
+from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.objects import Key, format_time, utc_now
+from schedkit.sked.kube.queue import Queue
+from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application, parse_address
+from schedkit.sked.kube.workers import Controller
+
+LEASE = "b4c95cb3.schedkit.io"  # the Go operator's: the two can take over from each other
+CONTROLLER = "schedext"
+COMPONENT = "sked-controller"
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says."""
+
+    leader_elect: bool = False
+    metrics_address: str = "0"
+    metrics_secure: bool = True
+    metrics_certificates: Path | None = None  # a folder with tls.crt and tls.key
+    health_address: str = ":8081"
+    namespaces: Sequence[str] = ()
+    workers: int = 16
+
+
+async def run_operator(access: Access, options: Options) -> None:
+    """Run until a signal says stop."""
+    registry = Registry()
+    add_process_metrics(registry)
+    identity = make_identity()
+    async with Client(access, registry=registry) as client:
+        recorder = Recorder(client, COMPONENT, identity)
+        queue: Queue[Key] = Queue(CONTROLLER, registry=registry)
+        watching = watch_cluster(client, options.namespaces)
+
+        def tell(resource: SchedExt, kind: EventType, reason: str, note: str) -> None:
+            recorder.record(refer_to(SCHEDEXTS, resource.metadata), kind, reason, "Reconcile", note)
+
+        reconciler = Reconciler(client, watching.world, tell, lambda: format_time(utc_now()))
+        connect(watching, queue.add, lambda: reconciler.blocked)
+        elector = None
+        if options.leader_elect:
+            elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
+        certificate = _read_certificate(options)
+        manager = Manager(
+            informers=watching.informers,
+            controllers=[Controller(queue, reconciler.reconcile, workers=options.workers, registry=registry)],
+            elector=elector,
+            recorder=recorder,
+        )
+        manager.servers = _make_servers(options, manager, registry, Gate(client), certificate)
+        async with stop_on_signals(manager):
+            await manager.run()
+
+
+def _make_servers(
+    options: Options, manager: Manager, registry: Registry, gate: Gate, certificate: ServingCertificate | None
+) -> list[Server]:
+    servers = []
+    if address := parse_address(options.health_address):
+        ready = {"informers": manager.not_synced}
+        if elector := manager.elector:
+            ready["lease"] = lambda: elector.trouble
+        health = make_health_application(live={"ping": lambda: ""}, ready=ready)
+        servers.append(Server("health", health, address))
+    if address := parse_address(options.metrics_address):
+        metrics = make_metrics_application(registry, gate if options.metrics_secure else None)
+        tls = certificate.context if certificate else None
+        if options.metrics_secure and tls is None:
+            tls = make_self_signed_context(COMPONENT)
+        servers.append(Server("metrics", metrics, address, tls))
+    return servers
+
+
+def _read_certificate(options: Options) -> ServingCertificate | None:
+    if options.metrics_certificates is None:
+        return None
+    if not options.metrics_secure:
+        raise UsageError("a certificate for metrics that are not served over TLS", hint="drop --metrics-secure=false")
+    folder = options.metrics_certificates
+    return ServingCertificate(CertificateFiles(folder / "tls.crt", folder / "tls.key"))
+
+
+def _find_namespace(access: Access) -> str:
+    """Where the lease is: the namespace of the pod, or of the kubeconfig's context."""
+    return os.environ.get("POD_NAMESPACE") or access.namespace

@@ -1,0 +1,113 @@
+"""What a change anywhere in the cluster means for which resource: informers in, keys out."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from schedkit.sked.api.selectors import InvalidSelectorError
+from schedkit.sked.api.types import KIND
+from schedkit.sked.controller.claims import Board, Claim, make_claims
+from schedkit.sked.controller.daemonsets import MANAGED_BY
+from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, SCHEDEXTS, DaemonSet, Node, Pod, SchedExt
+from schedkit.sked.controller.reconciler import CONTROLLER, GOING, World
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.objects import Key
+from schedkit.sked.kube.store import by_controller
+
+Wake = Callable[[Key], None]
+
+
+@dataclass(frozen=True)
+class Watching:
+    """The informers, and what they know as one value."""
+
+    resources: Informer[SchedExt]
+    daemonsets: Informer[DaemonSet]
+    pods: Informer[Pod]
+    nodes: Informer[Node]
+    world: World
+
+    @property
+    def informers(self) -> tuple[Informer[SchedExt], Informer[DaemonSet], Informer[Pod], Informer[Node]]:
+        return self.resources, self.daemonsets, self.pods, self.nodes
+
+
+def watch_cluster(client: Client, namespaces: Sequence[str]) -> Watching:
+    """Informers on all that a reconciliation looks at. Conflicts are seen among the namespaces that are watched."""
+    labels = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+    resources = Informer(client, SCHEDEXTS, SchedExt, namespaces=namespaces)
+    # All of them, not only ours: one of somebody else's may have a name that we need.
+    daemonsets = Informer(client, DAEMONSETS, DaemonSet, namespaces=namespaces, indexes={CONTROLLER: by_controller})
+    pods = Informer(
+        client,
+        PODS,
+        Pod,
+        namespaces=namespaces,
+        label_selector=labels,
+        indexes={CONTROLLER: by_controller, GOING: _by_going},
+    )
+    nodes = Informer(client, NODES, Node)
+    world = World(resources.store, daemonsets.store, pods.store, nodes.store, Board())
+    return Watching(resources, daemonsets, pods, nodes, world)
+
+
+def connect(watching: Watching, wake: Wake, blocked: Callable[[], Iterable[Key]]) -> None:
+    """Have `wake` called for each resource that a change concerns; `blocked` are those that wait for others."""
+    world = watching.world
+
+    def wake_blocked() -> None:
+        for key in tuple(blocked()):
+            wake(key)
+
+    def see_resource(old: SchedExt | None, new: SchedExt | None) -> None:
+        known = new or old
+        if known is None:
+            return
+        key = known.metadata.key
+        wake(key)
+        if old is None or new is None or _claims_differ(old, new):
+            for concerned in world.board.put(key, _make_claims(new)):
+                wake(concerned)
+
+    def see_daemonset(old: DaemonSet | None, new: DaemonSet | None) -> None:
+        known = new or old
+        owner = known.metadata.controller if known else None
+        if known and owner and owner.kind == KIND:
+            wake(Key(known.metadata.namespace, owner.name))
+        if new is None:
+            wake_blocked()
+
+    def see_pod(old: Pod | None, new: Pod | None) -> None:
+        known = new or old
+        owner = known.metadata.controller if known else None
+        daemonset = world.daemonsets.get(known.metadata.namespace, owner.name) if known and owner else None
+        resource = daemonset.metadata.controller if daemonset else None
+        if daemonset and resource and resource.kind == KIND:
+            wake(Key(daemonset.metadata.namespace, resource.name))
+        if new is None:
+            wake_blocked()
+
+    watching.resources.on_change(see_resource)
+    watching.daemonsets.on_change(see_daemonset)
+    watching.pods.on_change(see_pod)
+
+
+def _claims_differ(old: SchedExt, new: SchedExt) -> bool:
+    return old.spec != new.spec or old.metadata.uid != new.metadata.uid or _is_going(old) != _is_going(new)
+
+
+def _is_going(resource: SchedExt) -> bool:
+    return resource.metadata.deletion_timestamp is not None
+
+
+def _make_claims(resource: SchedExt | None) -> tuple[Claim, ...]:
+    if resource is None:
+        return ()
+    try:
+        return make_claims(resource)
+    except InvalidSelectorError:
+        return ()  # stored before there was validation: it selects nothing that Kubernetes would take
+
+
+def _by_going(pod: Pod) -> tuple[str, ...]:
+    return (GOING,) if pod.metadata.deletion_timestamp else ()

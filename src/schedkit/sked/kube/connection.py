@@ -1,0 +1,189 @@
+"""One aiohttp session to the API server: TLS, identity, proxy, and typed failures; it tries once."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from multidict import CIMultiDict
+
+from schedkit.sked.kube.config import Access, make_ssl_context
+from schedkit.sked.kube.credentials import CertificatePair, Identity
+from schedkit.sked.kube.errors import (
+    ConfigError,
+    ConnectionLostError,
+    UnauthorizedError,
+    make_api_error,
+    parse_status,
+)
+from schedkit.sked.kube.metrics import Registry
+
+CONNECT_SECONDS = 10.0
+REFUSAL_BYTES = 1 << 20  # more of a refusal than this nobody reads
+
+
+class NeverSentError(ConnectionLostError):
+    """The request did not reach the API server, so nothing was done."""
+
+
+class UntrustedServerError(NeverSentError):
+    """Whoever answered could not prove to be the API server; asking again would not help."""
+
+    reason = "ApiServerUntrusted"
+
+
+class Connection:
+    """Sends requests as whoever we are at the moment."""
+
+    def __init__(self, access: Access, registry: Registry | None = None, user_agent: str = "sked") -> None:
+        self._access = access
+        self._user_agent = user_agent
+        self._tls = make_ssl_context(access) if access.server.startswith("https:") else None
+        self._loaded: CertificatePair | None = None
+        self._session: aiohttp.ClientSession | None = None
+        self._host = urlsplit(access.server).netloc.rpartition("@")[2]
+        self._requests = (registry or Registry()).counter(
+            "rest_client_requests_total", "Requests to the API server.", ("code", "method", "host")
+        )
+
+    async def __aenter__(self) -> Self:
+        self._session = self._make_session()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+            await asyncio.sleep(0)  # what was aborted closes its socket in the loop's next turn
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        doing: str,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        total_seconds: float | None,
+        read_seconds: float | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send one request and give the answer to read; credentials that are refused are renewed, once."""
+        timeout = aiohttp.ClientTimeout(total=total_seconds, sock_connect=CONNECT_SECONDS, sock_read=read_seconds)
+        identity = await self._identify()
+        for last in (False, True):
+            session = self._session
+            if session is None:
+                raise ConnectionLostError(f"{doing}: the connection is closed")
+            code = "<error>"
+            try:
+                async with session.request(
+                    method,
+                    self._access.server + path,
+                    params=query,
+                    data=body,
+                    headers=self._headers(identity, content_type if body is not None else ""),
+                    timeout=timeout,
+                    proxy=self._access.proxy or None,
+                    server_hostname=self._access.tls_server_name or None,
+                    allow_redirects=False,
+                ) as response:
+                    code = str(response.status)
+                    if response.status < 300:
+                        try:
+                            yield response
+                        finally:
+                            _drop_unread(response)
+                        return
+                    refused = await _read_refusal(response, doing)
+            except aiohttp.ClientConnectorCertificateError as error:
+                hint = "the kubeconfig's certificate authority is not the one that signed the server's certificate"
+                raise UntrustedServerError(f"{doing}: the server's certificate is not trusted", hint=hint) from error
+            except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+                raise NeverSentError(f"{doing}: {self._host} is not reached: {_strip(error)}") from error
+            except (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError) as error:
+                raise ConnectionLostError(f"{doing}: the answer was lost: {_strip(error)}") from error
+            finally:
+                self._requests.of(code, method, self._host).increase()
+            if last or not isinstance(refused, UnauthorizedError):
+                raise refused
+            self._access.credentials.forget(identity)
+            renewed = await self._identify()
+            if renewed.authorization == identity.authorization and renewed.certificate == identity.certificate:
+                raise refused
+            identity = renewed
+
+    def _make_session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            # Workers and informers bound the number of connections; a limit here would let watches starve writes.
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls or False, keepalive_timeout=60),
+            # Compressing costs both sides more than a cluster's network does.
+            headers={"User-Agent": self._user_agent, "Accept": "application/json", "Accept-Encoding": "identity"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def _identify(self) -> Identity:
+        identity = await self._access.credentials.fetch()
+        if identity.certificate is not None and identity.certificate != self._loaded and self._tls is not None:
+            load_pair(self._tls, identity.certificate)
+            is_first, self._loaded = self._loaded is None, identity.certificate
+            if self._session is not None and not is_first:
+                # Open connections are still those of the old certificate; who uses one now is told that it is lost.
+                old, self._session = self._session, self._make_session()
+                await old.close()
+        return identity
+
+    def _headers(self, identity: Identity, content_type: str) -> CIMultiDict[str]:
+        headers = CIMultiDict(self._access.impersonation)
+        if identity.authorization:
+            headers["Authorization"] = identity.authorization
+        if content_type:
+            headers["Content-Type"] = content_type
+        return headers
+
+
+def load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
+    """Give a context a certificate that is not in a file: OpenSSL reads only files, so they are made of memory."""
+    descriptors = []
+    try:
+        for content in (pair.certificate, pair.key):
+            descriptors.append(os.memfd_create("pem"))
+            view = memoryview(content)
+            while view:
+                view = view[os.write(descriptors[-1], view) :]
+        # No password is asked for: there is nobody to answer.
+        certificate, key = (f"/proc/self/fd/{number}" for number in descriptors)
+        context.load_cert_chain(certificate, key, password=lambda: "")
+    except (ssl.SSLError, ValueError) as error:
+        hint = "are they PEM, without a password, and of one pair?"
+        raise ConfigError("the client certificate and key cannot be used", hint=hint) from error
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _drop_unread(response: aiohttp.ClientResponse) -> None:
+    """Cut the connection of an answer that was not read to its end, as a watch is: TLS would wait for a farewell."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+
+
+async def _read_refusal(response: aiohttp.ClientResponse, doing: str) -> Exception:
+    body = await response.content.read(REFUSAL_BYTES)
+    status = parse_status(response.status, body)
+    after = response.headers.get("Retry-After", "")
+    seconds = float(after) if after.isdecimal() else status.details.retry_after_seconds or None
+    return make_api_error(status, doing, retry_after=seconds)
+
+
+def _strip(error: BaseException) -> str:
+    """An error in a few words; some of aiohttp's and ssl's go on for lines, or say nothing."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"{error.status} {error.message}"  # not its address: a proxy's may hold a password
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return (reason.splitlines() or [""])[0][:200] or type(error).__name__

@@ -1,0 +1,162 @@
+"""What can go wrong with the API server, as types; a refusal carries the Status it came with."""
+
+import msgspec
+
+from schedkit.errors import NoPermissionError, SchedkitError, UnavailableError
+from schedkit.sked.kube.objects import Model
+
+
+class ConfigError(SchedkitError):
+    """There is no usable way to the API server: kubeconfig, service account or credential plugin."""
+
+    reason = "KubernetesConfigInvalid"
+
+
+class ConnectionLostError(UnavailableError):
+    """The API server did not answer."""
+
+    reason = "ApiServerUnreachable"
+
+
+class UnexpectedAnswerError(SchedkitError):
+    """The API server sent something that is not what was asked for."""
+
+    reason = "UnexpectedAnswer"
+
+
+class StatusCause(Model, frozen=True):
+    """One complaint about one field."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(Model, frozen=True):
+    """What a Status says beyond its message."""
+
+    name: str = ""
+    kind: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(Model, frozen=True):
+    """How the API server says no."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails = StatusDetails()
+
+
+class ApiError(SchedkitError):
+    """The API server refused. `status_reason` is its word for why, which may be one this program does not know."""
+
+    reason = "ApiServerRefused"
+
+    def __init__(self, status: Status, doing: str, *, retry_after: float | None = None, hint: str = "") -> None:
+        said = status.message or status.reason or "no reason given"
+        super().__init__(f"{doing}: {said} ({status.code})", hint=hint)
+        self.status = status
+        self.code = status.code
+        self.status_reason = status.reason
+        self.retry_after = retry_after
+
+    @property
+    def is_version_too_large(self) -> bool:
+        """Whether we asked for a version that the server has not come to, as after etcd was restored."""
+        return any(cause.reason == "ResourceVersionTooLarge" for cause in self.status.details.causes)
+
+
+class UnauthorizedError(ApiError):
+    """The API server does not know who is asking."""
+
+    reason = "Unauthorized"
+
+
+class ForbiddenError(ApiError, NoPermissionError):
+    """The API server knows who is asking, and that they may not."""
+
+    reason = "Forbidden"
+    exit_code = NoPermissionError.exit_code
+
+
+class NotFoundError(ApiError):
+    """There is no such object, or no such kind of object."""
+
+    reason = "NotFound"
+
+
+class AlreadyExistsError(ApiError):
+    """There is an object of that name."""
+
+    reason = "AlreadyExists"
+
+
+class ConflictError(ApiError):
+    """The object changed since it was read, or a field belongs to somebody else."""
+
+    reason = "Conflict"
+
+
+class ExpiredError(ApiError):
+    """The version asked for is too old to be known."""
+
+    reason = "Expired"
+
+
+class InvalidError(ApiError):
+    """The object does not make sense to the API server; `status.details.causes` says which fields."""
+
+    reason = "Invalid"
+
+
+class TooManyRequestsError(ApiError):
+    """The API server is busy; nothing was done."""
+
+    reason = "TooManyRequests"
+
+
+_TYPES: tuple[type[ApiError], ...] = (
+    UnauthorizedError,
+    ForbiddenError,
+    NotFoundError,
+    AlreadyExistsError,
+    ConflictError,
+    ExpiredError,
+    InvalidError,
+    TooManyRequestsError,
+)
+_BY_REASON = {error.reason: error for error in _TYPES} | {"Gone": ExpiredError}
+_BY_CODE: dict[int, type[ApiError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: ExpiredError,
+    422: InvalidError,
+    429: TooManyRequestsError,
+}
+_decode_status = msgspec.json.Decoder(Status).decode
+
+
+def parse_status(code: int, body: bytes) -> Status:
+    """The Status in an answer; a proxy's page of HTML becomes one as well, without its text."""
+    try:
+        status = _decode_status(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        # To a path of no API at all it answers with one line of text.
+        status = Status(message="there is no such kind of object") if code == 404 else Status()
+    return status if status.code == code else msgspec.structs.replace(status, code=code)
+
+
+def make_api_error(status: Status, doing: str, *, retry_after: float | None = None) -> ApiError:
+    """The error type for a Status; the reason decides, and the code where there is none."""
+    kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or ApiError
+    hint = "grant it in a Role or ClusterRole bound to this user" if kind is ForbiddenError else ""
+    if kind is UnauthorizedError:
+        hint = "the credentials are missing, wrong or expired"
+    if kind is NotFoundError and not status.details.name:
+        hint = "is its CustomResourceDefinition installed?"
+    return kind(status, doing, retry_after=retry_after, hint=hint)

@@ -1,0 +1,130 @@
+"""Informers: a local copy of a resource, kept true by a watch, and a call for every change."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Generic
+
+import msgspec
+
+from schedkit.sked.kube.client import PAGE_SIZE, Client, selector_query
+from schedkit.sked.kube.decoding import decode
+from schedkit.sked.kube.errors import UnexpectedAnswerError
+from schedkit.sked.kube.logs import fields
+from schedkit.sked.kube.objects import Key, Object
+from schedkit.sked.kube.resources import Resource
+from schedkit.sked.kube.store import Index, Item, Store, same_projection
+from schedkit.sked.kube.watching import Stream
+
+Handler = Callable[[Item | None, Item | None], None]
+_logger = logging.getLogger(__name__)
+
+
+class Informer(Generic[Item]):
+    """Keeps a store of one resource: all of it, or what some namespaces and selectors choose.
+
+    A handler is called with the old and the new object after the store has changed, None standing for absent. It is
+    not called when nothing changed that the projection holds: heartbeats cost a comparison. What `transform` cuts off
+    an object, such as long annotations, is neither kept nor compared.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        type: type[Item],
+        *,
+        namespaces: Sequence[str] = (),
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, Index[Item]] | None = None,
+        transform: Callable[[Item], Item] | None = None,
+        use_watch_list: bool = True,
+        page_size: int = PAGE_SIZE,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.resource = resource
+        self.store: Store[Item] = Store(indexes)
+        self._handlers: list[Handler[Item]] = []
+        self._type = type
+        self._transform = transform
+        query = selector_query(label_selector, field_selector)
+        self._streams = [
+            Stream(
+                client,
+                resource,
+                self,
+                namespace=namespace,
+                query=query,
+                use_watch_list=use_watch_list,
+                page_size=page_size,
+                sleep=sleep,
+            )
+            for namespace in (namespaces or [""])
+        ]
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store has held everything there is, at some time since the start."""
+        return all(stream.synced.is_set() for stream in self._streams)
+
+    @property
+    def trouble(self) -> str:
+        """Why the store may be behind, or nothing."""
+        return next((stream.trouble for stream in self._streams if stream.trouble), "")
+
+    def on_change(self, handler: Handler[Item]) -> None:
+        """Have a function called for each change; one that comes late gets what is known so far as new."""
+        self._handlers.append(handler)
+        for item in self.store:
+            self._call(handler, None, item)
+
+    async def wait_synced(self) -> None:
+        """Wait until the store holds everything there is."""
+        for stream in self._streams:
+            await stream.synced.wait()
+
+    async def run(self) -> None:
+        """Keep the store true until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for stream in self._streams:
+                group.create_task(stream.run())
+
+    def put(self, item: Item) -> None:
+        """Take in an object that is there; called by the informer's streams."""
+        key = item.metadata.key
+        old = self.store.get(*key)
+        if old is not None and old.metadata.resource_version == item.metadata.resource_version:
+            return
+        self.store.put(item)
+        replaced = old is not None and old.metadata.uid != item.metadata.uid
+        if old is None or replaced or not same_projection(old, item):
+            self._tell(old, item)
+
+    def remove(self, key: Key, last: Item | None = None) -> None:
+        """Take in that an object is gone; called by the informer's streams."""
+        old = self.store.remove(key)
+        if old is not None:
+            self._tell(last if last is not None else old, None)
+
+    def decode(self, raw: msgspec.Raw) -> Item | None:
+        """One object; what does not fit the projection is left out rather than allowed to stop everything else."""
+        try:
+            item = decode(raw, self._type)
+        except UnexpectedAnswerError as error:
+            name = str(decode(raw, Object).metadata.key)
+            _logger.error(  # noqa: TRY400  # a traceback says no more
+                "object left out", extra=fields(kind=self.resource.kind, object=name, error=error.message)
+            )
+            return None
+        return self._transform(item) if self._transform else item
+
+    def _tell(self, old: Item | None, new: Item | None) -> None:
+        for handler in self._handlers:
+            self._call(handler, old, new)
+
+    def _call(self, handler: Handler[Item], old: Item | None, new: Item | None) -> None:
+        try:
+            handler(old, new)
+        except Exception:
+            _logger.exception("handler failed", extra=fields(kind=self.resource.kind))

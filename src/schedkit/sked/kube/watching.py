@@ -1,0 +1,263 @@
+"""A watch that never gives up: WatchList or pages to begin with, then every change, through lost connections."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, Protocol
+
+import aiohttp
+import msgspec
+
+from schedkit.errors import SchedkitError
+from schedkit.sked.kube.backoff import Backoff
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.decoding import LineSplitter, WatchEvent, decode
+from schedkit.sked.kube.errors import (
+    ApiError,
+    ConnectionLostError,
+    ExpiredError,
+    Status,
+    TooManyRequestsError,
+    make_api_error,
+)
+from schedkit.sked.kube.logs import fields
+from schedkit.sked.kube.objects import Key, Object, ObjectMeta
+from schedkit.sked.kube.resources import Resource
+from schedkit.sked.kube.store import Item, Store
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+# The server ends a watch after this time, so that clients spread over servers; bookmarks come about every minute, and
+# a connection that says nothing for two may be dead without knowing it.
+WATCH_SECONDS = (300, 600)
+QUIET_SECONDS = 120.0
+# A server that knows no WatchList takes the request for a plain watch and never says that the beginning is over.
+BEGINNING_SECONDS = 30.0
+RECONNECT_BASE_SECONDS = 0.2
+RECONNECT_CAP_SECONDS = 15.0
+ATTEMPTS_TO_GO_ON = 3
+STEADY_SECONDS = 10.0
+_logger = logging.getLogger(__name__)
+
+
+class QuietError(SchedkitError):
+    """A WatchList began and went quiet before its end."""
+
+
+class Copy(Protocol[Item]):
+    """What a stream keeps true."""
+
+    store: Store[Item]
+
+    def decode(self, raw: msgspec.Raw) -> Item | None:
+        """One object, or none if it does not fit."""
+
+    def put(self, item: Item) -> None:
+        """An object is there."""
+
+    def remove(self, key: Key, last: Item | None = None) -> None:
+        """An object is gone."""
+
+
+class Stream(Generic[Item]):
+    """One watch that keeps a copy true: of everything, or of one namespace."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        copy: Copy[Item],
+        *,
+        namespace: str,
+        query: Mapping[str, str],
+        use_watch_list: bool,
+        page_size: int,
+        sleep: Callable[[float], Awaitable[None]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self.trouble = ""
+        self._client = client
+        self._resource = resource
+        self._copy = copy
+        self._namespace = namespace
+        self._query = query
+        self._use_watch_list = use_watch_list
+        self._page_size = page_size
+        self._sleep = sleep
+        self._clock = clock
+        self._version = ""  # where to go on; empty: from the beginning
+        self._doubtful = False  # whether the server may have forgotten more than we have
+        self._seen: set[Key] = set()  # since that beginning
+        self._backoff = Backoff(RECONNECT_BASE_SECONDS, RECONNECT_CAP_SECONDS)
+
+    async def run(self) -> None:
+        """Watch until cancelled, through whatever happens to the connection."""
+        while True:
+            try:
+                if self._version:
+                    await self._watch()
+                elif self._use_watch_list:
+                    await self._watch_from_the_beginning()
+                else:
+                    await self._list()
+                    continue
+            except ExpiredError as error:
+                self._log("history is gone; reading everything again", error)
+                self._version = ""
+            except SchedkitError as error:
+                self._log("watch interrupted", error)
+                self._doubtful = True
+                if self._is_hopeless(error):
+                    self._version = ""
+            await self._sleep(self._backoff.next_delay())
+
+    async def _watch_from_the_beginning(self) -> None:
+        """WatchList: what there is, a mark, and what happens from then on, in one stream and little memory."""
+        self._seen = set()
+        beginning = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        try:
+            await self._read_stream(beginning)
+        except ApiError as error:
+            if error.code not in (400, 422):
+                raise
+            self._fall_back("the server offers no WatchList")
+        except QuietError:
+            self._fall_back("the server does not mark the end of its WatchList")
+
+    async def _watch(self) -> None:
+        if self._doubtful:
+            await self._check_version()
+        await self._read_stream({"resourceVersion": self._version})
+
+    async def _check_version(self) -> None:
+        """Ask whether the server is as far as we are: where etcd was lost or restored, a watch would wait forever."""
+        query = {**self._query, "resourceVersion": self._version, "resourceVersionMatch": "NotOlderThan"}
+        await self._client.fetch_page(self._resource, namespace=self._namespace, query=query, limit=1)
+        self._doubtful = False
+
+    async def _list(self) -> None:
+        """Page by page; when the pages' version expires under way, everything in one piece."""
+        self._seen = set()
+        query = dict(self._query)
+        limit = self._page_size
+        while True:
+            try:
+                page = await self._client.fetch_page(
+                    self._resource, namespace=self._namespace, query=query, limit=limit
+                )
+            except ExpiredError:
+                if not limit:
+                    raise
+                limit = 0
+                query.pop("continue", None)
+                continue
+            for raw in page.items or []:
+                self._see(raw)
+            if not page.metadata.continue_token:
+                self._begin_from(page.metadata.resource_version)
+                return
+            query["continue"] = page.metadata.continue_token
+
+    async def _read_stream(self, query: Mapping[str, str]) -> None:
+        asked = {
+            **self._query,
+            **query,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),  # noqa: S311
+        }
+        watch = self._client.watch(self._resource, namespace=self._namespace, query=asked, read_seconds=QUIET_SECONDS)
+        async with watch as response:
+            opened = self._clock()
+            try:
+                await self._read_lines(response.content)
+            finally:
+                if self._clock() - opened >= STEADY_SECONDS:
+                    self._backoff.reset()  # it worked for a while, if without a word
+
+    async def _read_lines(self, content: aiohttp.StreamReader) -> None:
+        splitter = LineSplitter()
+        chunks = content.iter_any().__aiter__()
+        while True:
+            try:
+                async with asyncio.timeout(None if self._version else BEGINNING_SECONDS):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except TimeoutError as error:
+                if self._version:
+                    return  # nothing for QUIET_SECONDS: go on from here on a connection that is known to live
+                raise QuietError("the watch went quiet before its beginning was over") from error
+            for line in splitter.feed(chunk):
+                self._take(decode(line, WatchEvent))
+                self._recovered()
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type == "ERROR":
+            raise make_api_error(decode(event.object, Status), f"watch {self._resource.plural}")
+        if event.type == "BOOKMARK":
+            metadata = decode(event.object, Object).metadata
+            if self._version:
+                self._version = metadata.resource_version
+            elif metadata.annotations.get(INITIAL_EVENTS_END) == "true":
+                self._begin_from(metadata.resource_version)
+            return
+        if event.type == "DELETED":
+            metadata = decode(event.object, Object).metadata
+            self._seen.discard(metadata.key)
+            self._copy.remove(metadata.key, self._copy.decode(event.object))
+        else:
+            metadata = self._see(event.object)
+        if self._version:
+            self._version = metadata.resource_version
+
+    def _see(self, raw: msgspec.Raw) -> ObjectMeta:
+        """Take in an object that is there; one that cannot be understood is there all the same."""
+        item = self._copy.decode(raw)
+        metadata = item.metadata if item is not None else decode(raw, Object).metadata
+        if not self._version:
+            self._seen.add(metadata.key)
+        if item is not None:
+            self._copy.put(item)
+        return metadata
+
+    def _begin_from(self, version: str) -> None:
+        """All there is has been seen: what the store holds beyond that was deleted while nobody looked."""
+        gone = [
+            key
+            for key in self._copy.store.all_keys()
+            if key not in self._seen and (not self._namespace or key.namespace == self._namespace)
+        ]
+        for key in gone:
+            self._copy.remove(key)
+        self._seen = set()
+        self._version = version
+        self._doubtful = False
+        self._recovered()
+        self.synced.set()
+
+    def _is_hopeless(self, error: SchedkitError) -> bool:
+        """Whether going on from here keeps failing, as after etcd lost its history, and a new beginning may not."""
+        if isinstance(error, ApiError) and error.is_version_too_large:
+            return True
+        is_load = isinstance(error, ConnectionLostError | TooManyRequestsError)
+        return not is_load and self._backoff.failures >= ATTEMPTS_TO_GO_ON
+
+    def _fall_back(self, why: str) -> None:
+        self._use_watch_list = False
+        _logger.info("listing in pages", extra=fields(kind=self._resource.kind, why=why))
+
+    def _recovered(self) -> None:
+        self._backoff.reset()
+        self.trouble = ""
+
+    def _log(self, what: str, error: SchedkitError) -> None:
+        """Tell of a trouble once, not at each attempt."""
+        # A lost connection is everyday; a refusal (no right, no such kind) is for somebody to mend.
+        level = logging.WARNING if isinstance(error, ApiError) and not isinstance(error, ExpiredError) else logging.INFO
+        if error.message == self.trouble:
+            level = logging.DEBUG
+        self.trouble = error.message
+        about = fields(kind=self._resource.kind, namespace=self._namespace or "all", error=error.message)
+        _logger.log(level, what, extra=about)

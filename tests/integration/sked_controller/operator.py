@@ -1,0 +1,94 @@
+"""The operator as a process beside a real control plane, and the cluster seen through kubectl."""
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from lab.cluster import Cluster
+from lab.process import Daemon
+from lab.waiting import NotYetError, wait_for
+
+SECONDS = 60.0
+ROOT = Path(__file__).parents[3]
+PROGRAM = "from schedkit.sked.cli import main; main()"
+Json = dict[str, Any]
+
+
+class Operator:
+    """`sked manager`, started and stopped at will."""
+
+    def __init__(self, cluster: Cluster, name: str = "sked", kubeconfig: Path | None = None) -> None:
+        self._cluster = cluster
+        self._kubeconfig = kubeconfig or cluster.admin_kubeconfig
+        self.daemon = Daemon(name, cluster.folder)
+
+    def start(self, *arguments: str) -> None:
+        options = [f"--kubeconfig={self._kubeconfig}", "--health-probe-bind-address=127.0.0.1:0"]
+        words = [sys.executable, "-c", PROGRAM, "manager", *options, *arguments]
+        self.daemon.start(words, dict(os.environ) | {"PYTHONPATH": str(ROOT / "src")})
+
+    def stop(self) -> None:
+        self.daemon.stop()
+
+    def log(self) -> str:
+        return self.daemon.log.read_text()
+
+
+def make_schedext(name: str, namespace: str = "default", **spec: object) -> Json:
+    return {
+        "apiVersion": "sked.schedkit.io/v1",
+        "kind": "SchedExt",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def apply(cluster: Cluster, *objects: Json) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(listed))
+
+
+def fetch(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> Json | None:
+    found = cluster.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found").stdout
+    return json.loads(found) if found else None
+
+
+def wait_object(
+    cluster: Cluster, kind: str, name: str, satisfies: Callable[[Json], bool], namespace: str = "default"
+) -> Json:
+    """The object, as soon as it is there and satisfies."""
+
+    def probe() -> Json:
+        found = fetch(cluster, kind, name, namespace)
+        if found is None:
+            raise NotYetError("absent")
+        if not satisfies(found):
+            raise NotYetError(json.dumps({"spec": found.get("spec"), "status": found.get("status")})[:3000])
+        return found
+
+    return wait_for(f"{kind} {namespace}/{name}", probe, SECONDS, interval=0.2)
+
+
+def wait_absent(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> None:
+    wait_for(f"{kind} {name} to go", lambda: fetch(cluster, kind, name, namespace) is None, SECONDS, interval=0.2)
+
+
+def condition(resource: Json, kind: str) -> tuple[str, str]:
+    """A condition's status and reason."""
+    for found in resource.get("status", {}).get("conditions", []):
+        if found["type"] == kind:
+            return found["status"], found["reason"]
+    return "", ""
+
+
+def has(kind: str, status: str, reason: str) -> Callable[[Json], bool]:
+    """Whether the status speaks of the newest spec and has a condition."""
+
+    def satisfies(resource: Json) -> bool:
+        seen = resource.get("status", {}).get("observedGeneration") == resource["metadata"]["generation"]
+        return seen and condition(resource, kind) == (status, reason)
+
+    return satisfies

@@ -1,0 +1,138 @@
+"""What users of the Go operator rely on."""
+
+import pytest
+
+from lab.cluster import Cluster
+from tests.integration.sked_controller.operator import (
+    Operator,
+    apply,
+    condition,
+    fetch,
+    has,
+    make_schedext,
+    wait_absent,
+    wait_object,
+)
+
+IMAGE = "ghcr.io/schedkit/scheds/scx_rusty:latest"
+pytestmark = pytest.mark.usefixtures("operator")
+
+
+def described_daemonset(name: str, image: str) -> dict[str, object]:
+    """What the Go operator makes, before the API server fills in its defaults."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "namespace": "default", "labels": {"managed-by": "sked-controller"}},
+        "spec": {
+            "selector": {"matchLabels": {"name": name}},
+            "template": {
+                "metadata": {"labels": {"name": name, "managed-by": "sked-controller"}},
+                "spec": {"containers": [{"name": "scx", "image": image, "securityContext": {"privileged": True}}]},
+            },
+        },
+    }
+
+
+def test_resource_with_a_scheduler_only_becomes_exactly_the_described_daemonset(clean: Cluster) -> None:
+    apply(clean, make_schedext("scx-rusty", sched=IMAGE))
+    resource = wait_object(clean, "schedext", "scx-rusty", has("Ready", "True", "Ready"))
+    made = fetch(clean, "daemonset", "scx-rusty")
+    assert made
+
+    apply(clean, described_daemonset("reference", IMAGE))
+    reference = wait_object(clean, "daemonset", "reference", lambda _: True)
+    expected = reference["spec"]
+    expected["selector"]["matchLabels"]["name"] = "scx-rusty"
+    expected["template"]["metadata"]["labels"]["name"] = "scx-rusty"
+    assert made["spec"] == expected
+    assert made["metadata"]["labels"] == {"managed-by": "sked-controller"}
+    assert made["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "sked.schedkit.io/v1",
+            "kind": "SchedExt",
+            "name": "scx-rusty",
+            "uid": resource["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+
+
+def test_deleting_the_resource_deletes_its_daemonset(clean: Cluster) -> None:
+    apply(clean, make_schedext("gone", sched=IMAGE))
+    wait_object(clean, "schedext", "gone", has("Ready", "True", "Ready"))
+    clean.kubectl("delete", "schedext", "gone")
+    wait_absent(clean, "daemonset", "gone")
+
+
+def test_image_change_reaches_the_daemonset_and_status_follows(clean: Cluster) -> None:
+    apply(clean, make_schedext("moving", sched="example.com/a:1"))
+    wait_object(clean, "schedext", "moving", has("Ready", "True", "Ready"))
+    apply(clean, make_schedext("moving", sched="example.com/a:2"))
+    done = wait_object(
+        clean,
+        "schedext",
+        "moving",
+        lambda found: has("Ready", "True", "Ready")(found) and found["status"]["image"] == "example.com/a:2",
+    )
+    made = fetch(clean, "daemonset", "moving")
+    assert made
+    assert made["spec"]["template"]["spec"]["containers"][0]["image"] == "example.com/a:2"
+    assert done["status"]["nodes"] == {
+        "desired": 3,
+        "scheduled": 3,
+        "ready": 3,
+        "updated": 3,
+        "unavailable": 0,
+        "misscheduled": 0,
+    }
+    assert condition(done, "Progressing") == ("False", "Settled")
+    assert condition(done, "Degraded") == ("False", "NoFailures")
+    assert condition(done, "Conflicted") == ("False", "NoOverlap")
+    assert condition(done, "Suspended") == ("False", "NotAsked")
+    ready = next(found for found in done["status"]["conditions"] if found["type"] == "Ready")
+    assert ready["message"] == ("3 of 3 pods are ready; whether the kernels attached it is unknown: no node reports")
+
+
+def test_taking_over_from_the_go_operator_changes_and_restarts_nothing(clean: Cluster, operator: Operator) -> None:
+    operator.stop()
+    apply(clean, make_schedext("legacy", sched=IMAGE))
+    resource = fetch(clean, "schedext", "legacy")
+    assert resource
+    owner = {
+        "apiVersion": "sked.schedkit.io/v1",
+        "kind": "SchedExt",
+        "name": "legacy",
+        "uid": resource["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    made = described_daemonset("legacy", IMAGE)
+    made["metadata"] = {"name": "legacy", "namespace": "default", "ownerReferences": [owner]} | {
+        "labels": {"managed-by": "sked-controller"}
+    }
+    apply(clean, made)
+    before = wait_object(clean, "daemonset", "legacy", lambda found: found["status"].get("numberReady") == 3)
+
+    operator.start("--leader-elect")
+    wait_object(clean, "schedext", "legacy", has("Ready", "True", "Ready"))
+    after = fetch(clean, "daemonset", "legacy")
+    assert after
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+def test_unchanged_world_is_not_written_to(clean: Cluster, operator: Operator) -> None:
+    apply(clean, make_schedext("quiet", sched=IMAGE))
+    before = wait_object(clean, "schedext", "quiet", has("Ready", "True", "Ready"))
+    operator.stop()
+    operator.start("--leader-elect")
+    # Another resource, added later, is done: so the quiet one has been looked at before.
+    apply(clean, make_schedext("marker", sched=IMAGE, nodeSelector={"pool": "none"}, priority=-1))
+    wait_object(clean, "schedext", "marker", lambda found: found.get("status", {}).get("observedGeneration") == 1)
+    after = fetch(clean, "schedext", "quiet")
+    assert after
+    unchanged = {"Ready", "Progressing", "Degraded", "Suspended"}
+    assert [found for found in after["status"]["conditions"] if found["type"] in unchanged] == [
+        found for found in before["status"]["conditions"] if found["type"] in unchanged
+    ]

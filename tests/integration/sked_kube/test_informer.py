@@ -1,0 +1,223 @@
+"""Informers on a real API server: what they see, and that nothing is lost whatever happens to the server."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.components import API_SERVER, ETCD
+from lab.https import connect as connect_https
+from lab.https import make_context
+from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.resources import Resource
+from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until
+
+FOREVER = Resource("", "v1", "unicorns", "Unicorn")
+
+
+def note(told: list[str]) -> "object":
+    def tell(old: ConfigMap | None, new: ConfigMap | None) -> None:
+        before = (old.data or {}).get("v", "?") if old else "-"
+        after = (new.data or {}).get("v", "?") if new else "-"
+        item = new or old
+        assert item is not None
+        told.append(f"{item.metadata.name}:{before}>{after}")
+
+    return tell
+
+
+def data_of(informer: Informer[ConfigMap]) -> dict[str, Mapping[str, str] | None]:
+    return {item.metadata.name: item.data for item in informer.store if item.metadata.name != "kube-root-ca.crt"}
+
+
+def make_namespace(cluster: Cluster, name: str) -> str:
+    cluster.kubectl("create", "namespace", name)
+    return name
+
+
+@pytest.mark.parametrize("use_watch_list", [True, False], ids=["watchlist", "pages"])
+def test_informer_sees_what_is_there_and_what_happens(
+    cluster: Cluster, use_watch_list: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    namespace = make_namespace(cluster, "seen" if use_watch_list else "seen-in-pages")
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            for number in range(5):
+                await client.create(
+                    CONFIG_MAPS, ConfigMap, config_map(f"c{number}", namespace, v="0"), namespace=namespace
+                )
+            told: list[str] = []
+            informer = Informer(
+                client,
+                CONFIG_MAPS,
+                ConfigMap,
+                namespaces=[namespace],
+                field_selector="metadata.name!=kube-root-ca.crt",
+                use_watch_list=use_watch_list,
+                page_size=2,
+            )
+            informer.on_change(note(told))  # type: ignore[arg-type]
+            async with running(informer.run()):
+                await asyncio.wait_for(informer.wait_synced(), 60)
+                assert sorted(told) == [f"c{number}:->0" for number in range(5)]
+                told.clear()
+                await client.patch(CONFIG_MAPS, ConfigMap, "c1", {"data": {"v": "1"}}, namespace=namespace)
+                await client.delete(CONFIG_MAPS, "c2", namespace=namespace)
+                await client.create(CONFIG_MAPS, ConfigMap, config_map("new", namespace, v="9"), namespace=namespace)
+                await until(lambda: len(told) == 3)
+                assert told == ["c1:0>1", "c2:0>-", "new:->9"]
+                assert informer.trouble == ""
+
+    run(test())
+    assert "listing in pages" not in caplog.text, "this server offers WatchList"
+
+
+def test_selectors_and_namespaces_choose(cluster: Cluster) -> None:
+    first, second, third = (make_namespace(cluster, f"chosen-{number}") for number in range(3))
+    for namespace in (first, second, third):
+        cluster.kubectl("create", "configmap", "plain", "-n", namespace)
+        cluster.kubectl("create", "configmap", "marked", "-n", namespace)
+        cluster.kubectl("label", "configmap", "marked", "take=me", "-n", namespace)
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            some = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[first, second], label_selector="take=me")
+            every = Informer(client, CONFIG_MAPS, ConfigMap, label_selector="take=me")
+            async with running(some.run()), running(every.run()):
+                await asyncio.wait_for(some.wait_synced(), 60)
+                await asyncio.wait_for(every.wait_synced(), 60)
+                assert {str(item.metadata.key) for item in some.store} == {f"{first}/marked", f"{second}/marked"}
+                assert {item.metadata.namespace for item in every.store} == {first, second, third}
+                # An object that no longer matches is gone for who asked for matching ones.
+                cluster.kubectl("label", "configmap", "marked", "take-", "-n", first)
+                await until(lambda: len(some.store) == 1 and len(every.store) == 2)
+
+    run(test())
+
+
+def test_resource_that_is_not_there_yet_is_waited_for(cluster: Cluster) -> None:
+    async def test() -> None:
+        async with connect(cluster) as client:
+            informer = Informer(client, FOREVER, ConfigMap)
+            async with running(informer.run()):
+                await until(lambda: informer.trouble)
+                assert "could not find the requested resource" in informer.trouble
+                assert not informer.synced
+
+    run(test())
+
+
+class Gate:
+    """A sleep that lasts until it is opened: the informer stays away for as long as the test wants."""
+
+    def __init__(self) -> None:
+        self.open = asyncio.Event()
+        self.waiting = False
+
+    async def __call__(self, seconds: float) -> None:
+        self.waiting = True
+        await self.open.wait()
+        self.waiting = False
+        await asyncio.sleep(min(seconds, 0.2))
+
+
+def compact(cluster: Cluster) -> None:
+    """Make etcd forget everything but the present."""
+    context = make_context(cluster.plane.pki, "etcd-ca", "etcd-client")
+    with connect_https(cluster.plane.ports[ETCD], context) as connection:
+        status = json.loads(connection.request("POST", "/v3/maintenance/status", {}).body)
+        revision = status["header"]["revision"]
+        answer = connection.request("POST", "/v3/kv/compaction", {"revision": revision, "physical": True})
+        assert answer.status == 200, answer.text
+
+
+def test_expired_history_is_read_anew_and_deletions_are_found(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    namespace = make_namespace(cluster, "expired")
+    for name in ("stays", "goes", "changes"):
+        cluster.kubectl("create", "configmap", name, "--from-literal=v=0", "-n", namespace)
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            gate, told = Gate(), list[str]()
+            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], sleep=gate)
+            async with running(informer.run()):
+                await asyncio.wait_for(informer.wait_synced(), 60)
+                informer.on_change(note(told))  # type: ignore[arg-type]
+                await asyncio.to_thread(cluster.stop_component, API_SERVER)
+                await until(lambda: gate.waiting)
+                await asyncio.to_thread(cluster.start_component, API_SERVER)
+                told.clear()
+                await asyncio.to_thread(cluster.kubectl, "delete", "configmap", "goes", "-n", namespace)
+                patch = '{"data":{"v":"1"}}'
+                await asyncio.to_thread(cluster.kubectl, "patch", "configmap", "changes", "-p", patch, "-n", namespace)
+                await asyncio.to_thread(cluster.kubectl, "create", "configmap", "comes", "-n", namespace)
+                await asyncio.to_thread(cluster.stop_component, API_SERVER)
+                await asyncio.to_thread(compact, cluster)
+                await asyncio.to_thread(cluster.start_component, API_SERVER)
+                assert told == []
+                gate.open.set()
+                await until(lambda: len(told) >= 3)
+                assert sorted(told) == ["changes:0>1", "comes:->?", "goes:0>-"]
+
+    caplog.set_level("INFO", "schedkit")
+    run(test())
+    assert "history is gone" in caplog.text
+
+
+def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: Cluster) -> None:
+    namespace = make_namespace(cluster, "restarted")
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+            async with running(informer.run()):
+                for turn in range(3):
+                    for number in range(10):
+                        name = f"t{turn}-{number}"
+                        await client.create(
+                            CONFIG_MAPS, ConfigMap, config_map(name, namespace, v="0"), namespace=namespace
+                        )
+                    restart = asyncio.gather(asyncio.to_thread(restart_api_server, cluster))
+                    # Writes go on while the server goes and comes: the client sends again what is safe to send.
+                    for number in range(0, 10, 3):
+                        patch = {"data": {"v": "1"}}
+                        await client.patch(CONFIG_MAPS, ConfigMap, f"t{turn}-{number}", patch, namespace=namespace)
+                    await restart
+                    await client.delete(CONFIG_MAPS, f"t{turn}-1", namespace=namespace)
+                expected = {
+                    f"t{turn}-{number}": {"v": "1" if number % 3 == 0 else "0"}
+                    for turn in range(3)
+                    for number in range(10)
+                    if number != 1
+                }
+                await until(lambda: data_of(informer) == expected)
+
+    run(test())
+
+
+def restart_api_server(cluster: Cluster) -> None:
+    cluster.stop_component(API_SERVER)
+    cluster.start_component(API_SERVER)
+
+
+def test_wiped_cluster_is_an_empty_one(cluster: Cluster) -> None:
+    """Versions start over; one from before means nothing any more."""
+    namespace = make_namespace(cluster, "wiped")
+    cluster.kubectl("create", "configmap", "lost", "-n", namespace)
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+            async with running(informer.run()):
+                await until(lambda: "lost" in data_of(informer))
+                await asyncio.to_thread(cluster.wipe_etcd)
+                await asyncio.to_thread(cluster.kubectl, "create", "namespace", namespace)
+                await asyncio.to_thread(cluster.kubectl, "create", "configmap", "found", "-n", namespace)
+                await until(lambda: set(data_of(informer)) == {"found"})
+
+    run(test())

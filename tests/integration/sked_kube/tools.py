@@ -1,0 +1,59 @@
+"""What these tests share: clients of the lab's cluster, config maps to try things on, and waiting for conditions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from lab.cluster import Cluster
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.config import read_access
+from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.objects import Model, ObjectMeta
+from schedkit.sked.kube.resources import Resource
+
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
+WAIT_SECONDS = 90.0
+
+
+class ConfigMap(Model, frozen=True):
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+    api_version: str = ""
+    kind: str = ""
+
+
+def config_map(name: str, namespace: str = "default", version: str = "", **data: str) -> ConfigMap:
+    metadata = ObjectMeta(name=name, namespace=namespace, resource_version=version)
+    return ConfigMap(metadata, data, api_version="v1", kind="ConfigMap")
+
+
+def connect(cluster: Cluster, *, kubeconfig: Path | None = None, registry: Registry | None = None) -> Client:
+    """A client as the administrator, or as whoever the kubeconfig says."""
+    return Client(read_access({}, kubeconfig=kubeconfig or cluster.admin_kubeconfig), registry=registry)
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(test)
+
+
+async def until(condition: Callable[[], object], what: str = "the condition") -> None:
+    """Let the loop run until something is so; the bound is there to fail in, not to measure with."""
+    try:
+        async with asyncio.timeout(WAIT_SECONDS):
+            while not condition():
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise AssertionError(f"waited {WAIT_SECONDS:.0f} s for {what}") from None
+
+
+@asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[asyncio.Task[None]]:
+    """Something that runs beside the test and ends with it."""
+    task = asyncio.create_task(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,166 @@
+"""Offline validation: what the API server would refuse is refused, where and in the words in which it would be."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedkit.sked.api.crd import SCHEMA
+from schedkit.sked.api.documents import InvalidDocumentError, parse_documents
+from schedkit.sked.api.schema import Schema
+from schedkit.sked.api.validate import InvalidResourceError, Problem, find_problems, parse_resources
+from tests.unit.sked_api.accepted import ACCEPTED
+from tests.unit.sked_api.cases import IMAGE, REFUSED, Refusal, make, select
+
+SAMPLES = sorted((Path(__file__).parents[3] / "config/samples").glob("sked_*.yaml"))
+PLAIN = f"apiVersion: sked.schedkit.io/v1\nkind: SchedExt\nmetadata: {{name: a}}\nspec: {{sched: '{IMAGE}'}}\n"
+
+
+@pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: refusal.id)
+def test_resource_is_refused_where_it_is_wrong(refusal: Refusal) -> None:
+    problems = [
+        problem
+        for problem in find_problems(make(refusal.spec, refusal.name))
+        if not problem.message.startswith("Duplicate value")
+    ]
+    assert problems == [Problem(refusal.path, refusal.sentence)]
+
+
+@pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
+def test_resource_is_accepted(spec: dict[str, Any]) -> None:
+    assert find_problems(make(spec)) == []
+
+
+def test_name_that_is_given_twice_is_told() -> None:
+    pools = [select(name) for name in ("a", "b", "a")]
+    assert find_problems(make({"sched": IMAGE, "pools": pools})) == [
+        Problem("spec.pools", "two pools have the same name"),
+        Problem("spec.pools[2]", 'Duplicate value: {"name":"a"}'),
+    ]
+
+
+def find_sentences(schema: Schema) -> set[str]:
+    found = {sentence for rule in schema.rules for sentence in rule.sentences}
+    for below in (*schema.properties.values(), schema.items, schema.values):
+        found |= find_sentences(below) if below else set()
+    return found
+
+
+def test_every_sentence_has_a_case() -> None:
+    told = {refusal.sentence for refusal in REFUSED}
+    missing = {one for one in find_sentences(SCHEMA) if not any(f"{text}: ".startswith(f"{one}: ") for text in told)}
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    ("spec", "path", "message"),
+    [
+        ({"sched": 1}, "spec.sched", "expected a string, found integer"),
+        ({"sched": IMAGE, "suspend": "yes"}, "spec.suspend", "expected a boolean, found string"),
+        ({"sched": IMAGE, "priority": True}, "spec.priority", "expected an integer, found boolean"),
+        ({"sched": IMAGE, "priority": 2**31}, "spec.priority", "2147483648 is above 2147483647"),
+        ({"sched": IMAGE, "args": "--all"}, "spec.args", "expected an array, found string"),
+        ({"sched": IMAGE, "args": ["a"] * 65}, "spec.args", "there are more than 64 items"),
+        ({"sched": "a" * 521}, "spec.sched", "there are more than 520 characters"),
+        ({"sched": IMAGE, "nodeselector": {}}, "spec.nodeselector", "there is no such field; is nodeSelector meant?"),
+        ({"sched": IMAGE, "hostNetwork": True}, "spec.hostNetwork", "there is no such field"),
+        ({"sched": IMAGE, "pools": [{}]}, "spec.pools[0].name", "the field is missing"),
+        (
+            {"sched": IMAGE, "imagePullPolicy": "Sometimes"},
+            "spec.imagePullPolicy",
+            '"Sometimes" is none of Always, IfNotPresent, Never',
+        ),
+        (
+            {"sched": IMAGE, "resources": {"limits": {"cpu": 0.5}}},
+            "spec.resources.limits.cpu",
+            "expected an integer or string, found number",
+        ),
+    ],
+)
+def test_form_is_refused_with_the_path_of_the_field(spec: dict[str, Any], path: str, message: str) -> None:
+    assert find_problems(make(spec)) == [Problem(path, message)]
+
+
+def test_rules_are_not_asked_of_what_has_the_wrong_form() -> None:
+    assert [problem.path for problem in find_problems(make({"sched": "a b", "suspend": 1}))] == ["spec.suspend"]
+
+
+def test_null_is_an_absent_field() -> None:
+    assert find_problems(make({"sched": IMAGE, "args": None, "pools": None})) == []
+    assert find_problems(make({"sched": None}))[0].message == "no scheduler is named: give its image as sched"
+
+
+def test_every_problem_is_told() -> None:
+    text = PLAIN.replace(IMAGE, "a b") + "  "
+    with pytest.raises(InvalidResourceError) as caught:
+        parse_resources(text.replace("metadata", "status: {failureCount: 1}\nmetadata").replace("a b", "A b"), "f.yaml")
+    assert caught.value.message == "f.yaml: a: spec.sched: there is whitespace in the image reference"
+    assert caught.value.reason == "InvalidResource"
+    problems = find_problems(make({"sched": "A", "priorityClassName": "B"}))
+    assert [problem.path for problem in problems] == ["spec.sched", "spec.priorityClassName"]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
+def test_sample_is_valid(sample: Path) -> None:
+    assert parse_resources(sample.read_text(), sample.name)
+
+
+def test_objects_of_others_are_left_alone() -> None:
+    text = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: b}}\n---\n{PLAIN}---\n"
+    assert [resource.metadata.name for resource in parse_resources(text, "f.yaml")] == ["a"]
+
+
+def test_list_and_json_are_read() -> None:
+    text = '{"apiVersion": "v1", "kind": "List", "items": [%s]}'
+    item = (
+        '{"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": "a"}, "spec": {"sched": "b"}}'
+    )
+    (resource,) = parse_resources(text % item, "f.json")
+    assert resource.spec.sched == "b"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "f.yaml: there is no SchedExt in it"),
+        ("apiVersion: v1\nkind: Pod\n", "f.yaml: there is no SchedExt in it"),
+        ("spec: {}\n", "f.yaml: an object says what it is by apiVersion and kind"),
+        ("- 1\n", "f.yaml: an object says what it is by apiVersion and kind"),
+        (PLAIN.replace("kind: SchedExt", "kind: Schedext"), 'f.yaml: a: kind: expected "SchedExt"'),
+        (PLAIN.replace("/v1", "/v2"), 'f.yaml: a: apiVersion: expected "sked.schedkit.io/v1"'),
+        (PLAIN.replace("{name: a}", "{}"), "f.yaml: metadata.name: the field is missing"),
+        (PLAIN.replace("name: a", "name: A"), "f.yaml: A: metadata.name: this cannot be the name of an object"),
+        (PLAIN.replace("name: a", "name: 1"), "f.yaml: 1: metadata.name: expected a string"),
+        (PLAIN.replace("name: a", "name: a, label: {}"), "f.yaml: a: metadata.label: there is no such field"),
+        (
+            PLAIN.replace("name: a", "name: a, labels: {b: 1}"),
+            "f.yaml: Expected `str`, got `int` - at `$.metadata.labels[...]`",
+        ),
+        (PLAIN.replace("{name: a}", "a"), "f.yaml: metadata: expected an object, found string"),
+        (PLAIN.partition("spec")[0], "f.yaml: a: spec: the field is missing"),
+    ],
+)
+def test_text_without_a_valid_resource_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidResourceError) as caught:
+        parse_resources(text, "f.yaml")
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\na: 2\n", 'f.yaml, line 1: this is not YAML: "a" is given twice'),
+        ("a: [1\n", "f.yaml, line 2: this is not YAML: expected ',' or ']', but got '<stream end>'"),
+        ("a: \x00\n", "f.yaml: this is not YAML: "),
+    ],
+)
+def test_text_that_is_not_yaml_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(InvalidDocumentError) as caught:
+        parse_documents(text, "f.yaml")
+    assert caught.value.message.startswith(message)
+
+
+def test_values_are_read_as_kubernetes_reads_them() -> None:
+    text = "[2024-01-01, 12:30, 1.5, 1e3, 7, 0x10, -3, true, null, a, 1_000, '5']"
+    values = ["2024-01-01", "12:30", 1.5, 1000.0, 7, 16, -3, True, None, "a", "1_000", "5"]
+    assert parse_documents(text, "f.yaml") == [values]

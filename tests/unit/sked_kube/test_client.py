@@ -1,0 +1,238 @@
+"""How requests are tried again, against a server that fails on command; the integration tests ask a real one."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from schedkit.sked.kube.client import ATTEMPTS, Client
+from schedkit.sked.kube.config import Access
+from schedkit.sked.kube.connection import NeverSentError
+from schedkit.sked.kube.credentials import FixedCredentials, Identity
+from schedkit.sked.kube.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    ConnectionLostError,
+    ExpiredError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnexpectedAnswerError,
+)
+from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.objects import Object
+from schedkit.sked.kube.resources import Resource
+from tests.unit.sked_kube.tools import Naps, fake_client, status
+
+NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+GOOD = {"metadata": {"name": "a"}}
+
+
+class Script:
+    """A server that answers from a list, and then always well."""
+
+    def __init__(self, *answers: web.Response | None) -> None:
+        self.answers = list(answers)
+        self.requests: list[web.Request] = []
+
+    async def __call__(self, request: web.Request) -> web.Response:
+        self.requests.append(request)
+        await request.read()
+        answer = self.answers.pop(0) if self.answers else web.json_response(GOOD)
+        if answer is None:  # drop the connection
+            assert request.transport is not None
+            request.transport.close()
+            return web.Response()
+        return answer
+
+
+def test_storm_of_429_is_waited_out_as_the_server_says() -> None:
+    async def test() -> None:
+        script, naps = Script(*(status(429, "TooManyRequests", Retry_After="2") for _ in range(4))), Naps()
+        async with fake_client(script, naps=naps) as client:
+            assert (await client.fetch(NODES, Object, "a")).metadata.name == "a"
+            assert len(naps.seconds) == 4
+            assert min(naps.seconds) > 2, "jitter comes on top: all who were refused would come back at once"
+
+    asyncio.run(test())
+
+
+def test_429_is_tried_again_for_a_create_too() -> None:
+    async def test() -> None:
+        script = Script(status(429, "TooManyRequests"))
+        async with fake_client(script) as client:
+            await client.create(NODES, Object, Object())
+        assert [request.method for request in script.requests] == ["POST", "POST"]
+
+    asyncio.run(test())
+
+
+def test_patience_has_an_end() -> None:
+    async def test() -> None:
+        script, naps = Script(*(status(429, "TooManyRequests") for _ in range(50))), Naps()
+        async with fake_client(script, naps=naps) as client:
+            with pytest.raises(TooManyRequestsError):
+                await client.fetch(NODES, Object, "a")
+        assert len(script.requests) == ATTEMPTS
+        script = Script(status(429, "TooManyRequests", Retry_After="3600"))
+        async with fake_client(script, naps=naps) as client:
+            with pytest.raises(TooManyRequestsError) as raised:
+                await client.fetch(NODES, Object, "a")
+        assert raised.value.retry_after == 3600
+        assert len(script.requests) == 1
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("failure", [500, 502, 503, 504, None])
+def test_reading_is_tried_again_after_server_errors_and_lost_connections(failure: int | None) -> None:
+    async def test() -> None:
+        answers = [status(failure) if failure else None for _ in range(2)]
+        script = Script(*answers)
+        async with fake_client(script) as client:
+            assert (await client.fetch(NODES, Object, "a")).metadata.name == "a"
+        assert len(script.requests) == 3
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("failure", [500, 504, None])
+def test_create_is_not_sent_twice_when_it_may_have_been_done(failure: int | None) -> None:
+    async def test() -> None:
+        script = Script(status(failure) if failure else None)
+        async with fake_client(script) as client:
+            with pytest.raises(ApiError if failure else ConnectionLostError):
+                await client.create(NODES, Object, Object())
+            assert len(script.requests) == 1
+            script.answers.append(status(failure) if failure else None)
+            with pytest.raises(ApiError if failure else ConnectionLostError):
+                await client.patch(NODES, Object, "a", [{"op": "add"}], kind="json")
+            assert len(script.requests) == 2
+            script.answers.append(status(failure) if failure else None)
+            await client.create(NODES, Object, Object(), repeatable=True)
+            assert len(script.requests) == 4
+
+    asyncio.run(test())
+
+
+def test_create_is_sent_again_when_the_server_says_so_or_was_never_reached() -> None:
+    async def test() -> None:
+        script = Script(status(503, "ServiceUnavailable", Retry_After="1"))
+        async with fake_client(script) as client:
+            await client.create(NODES, Object, Object())
+        assert len(script.requests) == 2
+        naps = Naps()
+        nowhere = Access(server="http://127.0.0.1:9", credentials=FixedCredentials(Identity()))
+        async with Client(nowhere, sleep=naps) as client:
+            with pytest.raises(NeverSentError, match="create nodes: 127"):
+                await client.create(NODES, Object, Object())
+        assert len(naps.seconds) == ATTEMPTS - 1
+
+    asyncio.run(test())
+
+
+class Renewable:
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = list(tokens)
+
+    async def fetch(self) -> Identity:
+        return Identity(f"Bearer {self._tokens[0]}")
+
+    def forget(self, refused: Identity) -> None:
+        if len(self._tokens) > 1 and refused.authorization.endswith(self._tokens[0]):
+            self._tokens.pop(0)
+
+
+def test_refused_credentials_are_renewed_once() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        good = request.headers["Authorization"] == "Bearer new"
+        return web.json_response(GOOD) if good else status(401, "Unauthorized", "Unauthorized")
+
+    async def test() -> None:
+        async with fake_client(answer, credentials=Renewable("old", "new")) as client:
+            assert (await client.fetch(NODES, Object, "a")).metadata.name == "a"
+        async with fake_client(answer, credentials=Renewable("old", "older", "new")) as client:
+            with pytest.raises(UnauthorizedError):
+                await client.fetch(NODES, Object, "a")
+        async with fake_client(answer, credentials=Renewable("old")) as client:
+            with pytest.raises(UnauthorizedError) as raised:
+                await client.fetch(NODES, Object, "a")
+            assert "old" not in raised.value.message.replace("unauthorized", "")
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (403, "Forbidden", ForbiddenError),
+        (404, "NotFound", NotFoundError),
+        (409, "AlreadyExists", AlreadyExistsError),
+        (409, "Conflict", ConflictError),
+        (410, "Expired", ExpiredError),
+        (410, "Gone", ExpiredError),
+        (422, "Invalid", InvalidError),
+        (409, "", ConflictError),
+        (404, "", NotFoundError),
+        (418, "Teapot", ApiError),
+    ],
+)
+def test_refusals_are_types_that_carry_the_status(code: int, reason: str, kind: type[ApiError]) -> None:
+    async def test() -> None:
+        script = Script(status(code, reason, "because"))
+        async with fake_client(script) as client:
+            with pytest.raises(kind, match="get Node a: because") as raised:
+                await client.fetch(NODES, Object, "a")
+        assert type(raised.value) is kind
+        assert (raised.value.code, raised.value.status_reason) == (code, reason)
+        assert len(script.requests) == 1
+
+    asyncio.run(test())
+
+
+def test_page_of_a_proxy_is_an_error_too() -> None:
+    async def test() -> None:
+        page = web.Response(status=403, body=b"<html>no\xff</html>", content_type="text/html")
+        async with fake_client(Script(page)) as client:
+            with pytest.raises(ForbiddenError, match="no reason given"):
+                await client.fetch(NODES, Object, "a")
+        async with fake_client(Script(web.Response(body=b"<html>welcome</html>"))) as client:
+            with pytest.raises(UnexpectedAnswerError, match="no Object"):
+                await client.fetch(NODES, Object, "a")
+        redirect = web.Response(status=302, headers={"Location": "http://elsewhere/"})
+        async with fake_client(Script(redirect)) as client:
+            with pytest.raises(ApiError, match="302"):
+                await client.fetch(NODES, Object, "a")
+
+    asyncio.run(test())
+
+
+def test_list_goes_through_all_pages() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        assert request.query["labelSelector"] == "a=b"
+        assert request.query["limit"] == "2"
+        at = int(request.query.get("continue", "0"))
+        metadata = {"resourceVersion": "9"} | ({"continue": str(at + 2)} if at < 4 else {})
+        return web.json_response({"metadata": metadata, "items": [{"metadata": {"name": str(at + n)}} for n in (0, 1)]})
+
+    async def test() -> None:
+        async with fake_client(answer) as client:
+            found = client.fetch_all(NODES, Object, label_selector="a=b", limit=2)
+            assert [item.metadata.name async for item in found] == ["0", "1", "2", "3", "4", "5"]
+
+    asyncio.run(test())
+
+
+def test_every_attempt_is_counted() -> None:
+    async def test() -> None:
+        registry = Registry()
+        async with fake_client(Script(None, None, status(503)), registry=registry) as client:
+            await client.fetch(NODES, Object, "a")
+        text = registry.render()
+        for code in ("503", "<error>", "200"):
+            assert f'rest_client_requests_total{{code="{code}",method="GET",host="127.0.0.1:' in text
+
+    asyncio.run(test())

@@ -1,0 +1,121 @@
+"""How a manager ends: in order, with what is being written finished."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from schedkit.errors import SchedkitError
+from schedkit.sked.kube.manager import Manager, stop_on_signals
+from schedkit.sked.kube.queue import Queue
+from schedkit.sked.kube.serve import Address, Server, make_health_application
+from schedkit.sked.kube.workers import Controller, Result
+
+
+def make_manager(reconcile: Callable[[str], Awaitable[Result | None]]) -> Manager:
+    queue: Queue[str] = Queue("things")
+    server = Server("health", make_health_application(live={}, ready={}), Address("127.0.0.1", 0))
+    queue.add("a")
+    return Manager(informers=[], controllers=[Controller(queue, reconcile, workers=2)], servers=[server])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_lets_what_is_being_written_end(number: signal.Signals) -> None:
+    async def test() -> None:
+        begun = asyncio.Event()
+        ended: list[str] = []
+
+        async def reconcile(key: str) -> None:
+            begun.set()
+            await manager.stopping.wait()
+            await asyncio.sleep(0)
+            ended.append(key)
+
+        manager = make_manager(reconcile)
+        async with stop_on_signals(manager):
+            running = asyncio.ensure_future(manager.run())
+            await begun.wait()
+            os.kill(os.getpid(), number)
+            await asyncio.wait_for(running, 30)
+        assert ended == ["a"]
+
+    asyncio.run(test())
+
+
+def test_grace_is_bounded() -> None:
+    async def test() -> None:
+        begun, cancelled = asyncio.Event(), []
+
+        async def reconcile(key: str) -> None:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                cancelled.append(key)
+                raise
+
+        manager = make_manager(reconcile)
+        manager.grace_seconds = 0.01
+        running = asyncio.ensure_future(manager.run())
+        await begun.wait()
+        manager.stop()
+        await asyncio.wait_for(running, 30)
+        assert cancelled == ["a"]
+
+    asyncio.run(test())
+
+
+def test_second_signal_does_not_wait() -> None:
+    async def test() -> None:
+        begun = asyncio.Event()
+
+        async def reconcile(_key: str) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        manager = make_manager(reconcile)
+        manager.grace_seconds = 3600
+
+        async def send() -> None:
+            await begun.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+            await manager.stopping.wait()
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        sender = asyncio.ensure_future(send())
+        with pytest.raises(asyncio.CancelledError):
+            async with stop_on_signals(manager):
+                await manager.run()
+        await sender
+
+    asyncio.run(test())
+
+
+def test_failure_of_a_part_ends_the_whole_and_is_raised_as_it_is() -> None:
+    async def test() -> None:
+        async def reconcile(_key: str) -> None:
+            return None
+
+        async def fail() -> None:
+            raise SchedkitError("the part broke")
+
+        manager = make_manager(reconcile)
+        manager.background = [fail]
+        with pytest.raises(SchedkitError, match="the part broke"):
+            await asyncio.wait_for(manager.run(), 30)
+
+    asyncio.run(test())
+
+
+def test_stop_before_anything_began_ends_at_once() -> None:
+    async def test() -> None:
+        async def reconcile(_key: str) -> None:
+            raise AssertionError("no work after the stop")
+
+        manager = make_manager(reconcile)
+        manager.stop()
+        await asyncio.wait_for(manager.run(), 30)
+
+    asyncio.run(test())

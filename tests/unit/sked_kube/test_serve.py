@@ -1,0 +1,202 @@
+"""Health, metrics and certificates as a caller sees them; integration tests ask a real API server who may."""
+
+import asyncio
+import socket
+import ssl
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from schedkit.errors import UnavailableError, UsageError
+from schedkit.sked.kube.authorization import Gate
+from schedkit.sked.kube.certificates import (
+    CertificateFiles,
+    ServingCertificate,
+    make_self_signed,
+    make_self_signed_context,
+)
+from schedkit.sked.kube.errors import ConfigError
+from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.serve import (
+    Address,
+    Server,
+    make_health_application,
+    make_metrics_application,
+    parse_address,
+)
+from tests.unit.sked_kube.tools import fake_client, status
+
+HERE = Address("127.0.0.1", 0)
+
+
+async def ask(url: str, **settings: object) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(url, **settings) as response:  # type: ignore[arg-type]
+        return response.status, await response.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":8081", Address("", 8081)),
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        ("[::1]:8443", Address("::1", 8443)),
+        ("0", None),
+        ("", None),
+    ],
+)
+def test_addresses_are_written_as_for_the_original(text: str, address: Address | None) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["8081", ":http", ":99999", "host:"])
+def test_other_addresses_are_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="no address"):
+        parse_address(text)
+
+
+def test_health_is_ok_until_a_check_complains_and_says_which() -> None:
+    async def test() -> None:
+        trouble = {"synced": "", "lease": ""}
+        checks = {name: lambda name=name: trouble[name] for name in trouble}
+        application = make_health_application(live={}, ready=checks)
+        async with Server("health", application, HERE) as server:
+            base = f"http://127.0.0.1:{server.port}"
+            assert await ask(f"{base}/healthz") == (200, "ok")
+            assert await ask(f"{base}/readyz") == (200, "ok")
+            trouble["synced"] = "nodes not synced"
+            failed = "[-]synced failed: nodes not synced\n[+]lease ok\nreadyz check failed\n"
+            assert await ask(f"{base}/readyz") == (500, failed)
+            assert await ask(f"{base}/readyz/lease") == (200, "ok")
+            assert (await ask(f"{base}/readyz/synced"))[0] == 500
+            assert (await ask(f"{base}/readyz/nothing"))[0] == 404
+            trouble["synced"] = ""
+            verbose = "[+]synced ok\n[+]lease ok\nreadyz check passed\n"
+            assert await ask(f"{base}/readyz?verbose") == (200, verbose)
+            assert (await ask(f"{base}/metrics"))[0] == 404
+
+    asyncio.run(test())
+
+
+def test_metrics_without_a_gate_are_for_everyone() -> None:
+    async def test() -> None:
+        registry = Registry()
+        registry.counter("things_total", "Things.").of().increase()
+        async with Server("metrics", make_metrics_application(registry, None), HERE) as server:
+            code, text = await ask(f"http://127.0.0.1:{server.port}/metrics")
+            assert (code, text) == (200, registry.render())
+
+    asyncio.run(test())
+
+
+def test_empty_host_is_every_address() -> None:
+    async def test() -> None:
+        application = make_health_application(live={}, ready={})
+        async with Server("health", application, Address("", 0)) as server:
+            assert await ask(f"http://127.0.0.1:{server.port}/healthz") == (200, "ok")
+
+    asyncio.run(test())
+
+
+def test_taken_port_is_an_error_with_its_number() -> None:
+    async def test(port: int) -> None:
+        with pytest.raises(UnavailableError, match=f"cannot serve health on 127.0.0.1:{port}"):
+            await Server("health", web.Application(), Address("127.0.0.1", port)).__aenter__()
+
+    with socket.socket() as thief:
+        thief.bind(("127.0.0.1", 0))
+        thief.listen()
+        asyncio.run(test(thief.getsockname()[1]))
+
+
+def test_gate_asks_once_a_while_and_is_shut_when_nobody_answers() -> None:
+    async def test() -> None:
+        asked: list[str] = []
+        broken = False
+
+        async def api(request: web.Request) -> web.Response:
+            asked.append(request.path.rpartition("/")[2])
+            if broken:
+                return status(500)
+            body = await request.json()
+            if "token" in body["spec"]:
+                good = body["spec"]["token"] in ("reader", "other")
+                user = {"username": body["spec"]["token"], "groups": ["g"], "extra": {"k": ["v"]}}
+                return web.json_response({"status": {"authenticated": good, "user": user}})
+            assert body["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+            assert (body["spec"]["groups"], body["spec"]["extra"]) == (["g"], {"k": ["v"]})
+            return web.json_response({"status": {"allowed": body["spec"]["user"] == "reader"}})
+
+        now = 0.0
+        async with fake_client(api) as client:
+            application = make_metrics_application(Registry(), Gate(client, clock=lambda: now))
+            async with Server("metrics", application, HERE) as server:
+                url = f"http://127.0.0.1:{server.port}/metrics"
+
+                async def code(token: str | None) -> int:
+                    return (await ask(url, headers={"Authorization": f"Bearer {token}"} if token else {}))[0]
+
+                assert await code(None) == 401
+                assert asked == []
+                assert [await code(token) for token in ("reader", "other", "stranger")] == [200, 403, 401]
+                assert asked == ["tokenreviews", "subjectaccessreviews"] * 2 + ["tokenreviews"]
+                asked.clear()
+                assert [await code(token) for token in ("reader", "other", "stranger")] == [200, 403, 401]
+                assert asked == []
+                now = 11.0
+                assert await code("other") == 403
+                assert asked == ["tokenreviews", "subjectaccessreviews"]
+                now, broken = 100.0, True
+                assert await code("reader") == 503
+
+    asyncio.run(test())
+
+
+async def served_certificate(port: int) -> bytes:
+    """What a new connection is shown. By address, as a scraper does: there is no name for the server to go by."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    assert isinstance(shown, bytes)
+    return shown
+
+
+def test_own_certificate_is_served_over_tls() -> None:
+    async def test() -> None:
+        context = make_self_signed_context("sked")
+        async with Server("metrics", make_metrics_application(Registry(), None), HERE, context) as server:
+            assert await ask(f"https://127.0.0.1:{server.port}/metrics", ssl=False) == (200, "")
+
+    asyncio.run(test())
+
+
+def test_rotated_certificate_is_served_to_the_next_caller_and_a_torn_one_to_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        first, second = make_self_signed("first"), make_self_signed("second")
+        files = CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key")
+        files.certificate.write_bytes(first.certificate)
+        files.key.write_bytes(first.key)
+        serving = ServingCertificate(files)
+        async with Server("metrics", make_metrics_application(Registry(), None), HERE, serving.context) as server:
+            before = await served_certificate(server.port)
+            assert before == ssl.PEM_cert_to_DER_cert(first.certificate.decode())
+            files.certificate.write_bytes(second.certificate)
+            assert await served_certificate(server.port) == before
+            assert "certificate not reloaded" in caplog.text
+            files.key.write_bytes(second.key)
+            after = await served_certificate(server.port)
+            assert after == ssl.PEM_cert_to_DER_cert(second.certificate.decode())
+
+    asyncio.run(test())
+
+
+def test_certificate_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"tls\.crt cannot be read"):
+        ServingCertificate(CertificateFiles(tmp_path / "tls.crt", tmp_path / "tls.key"))

@@ -1,0 +1,326 @@
+"""Informers through bad weather: what a server and a network can do to a watch. Fair weather is tested for real."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from schedkit.sked.kube import watching
+from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.objects import Model, ObjectMeta
+from schedkit.sked.kube.resources import Resource
+from tests.unit.sked_kube.tools import Naps, fake_client, status, until
+
+THINGS = Resource("test", "v1", "things", "Thing")
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class Thing(Model, frozen=True):
+    metadata: ObjectMeta
+    size: int = 0
+
+
+def line(type: str, name: str, version: int, size: object = 0, **annotations: str) -> bytes:
+    metadata = {"name": name, "namespace": "n", "uid": name, "resourceVersion": str(version)}
+    marks = {key.replace("_", "-"): value for key, value in annotations.items()}
+    return (
+        json.dumps({"type": type, "object": {"metadata": metadata | {"annotations": marks}, "size": size}}).encode()
+        + b"\n"
+    )
+
+
+def end_of_beginning(version: int) -> bytes:
+    metadata = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    return json.dumps({"type": "BOOKMARK", "object": {"metadata": metadata}}).encode() + b"\n"
+
+
+def error(code: int, reason: str) -> bytes:
+    return (
+        json.dumps({"type": "ERROR", "object": {"code": code, "reason": reason, "message": "too old"}}).encode() + b"\n"
+    )
+
+
+class Watched:
+    """A server of things: each watch is played by the next of the given functions, the last one stays open."""
+
+    def __init__(
+        self, *acts: Callable[[Write], Awaitable[None]] | web.Response, pages: dict[str, object] | None = None
+    ):
+        self._acts = list(acts)
+        self._pages = pages or {}
+        self.queries: list[dict[str, str]] = []
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        self.queries.append(dict(request.query))
+        if request.query.get("limit") == "1" and "resourceVersionMatch" in request.query:
+            self.queries.pop()
+            return web.json_response({"metadata": {}, "items": []})
+        if "watch" not in request.query:
+            page = self._pages[request.query.get("continue", "")]
+            return page if isinstance(page, web.Response) else web.json_response(page)
+        act = self._acts.pop(0) if self._acts else None
+        if isinstance(act, web.Response):
+            return act
+        response = web.StreamResponse()
+        await response.prepare(request)
+        if act is None:
+            await asyncio.Event().wait()
+        else:
+            await act(response.write)
+        return response
+
+
+@asynccontextmanager
+async def informed(server: Watched, **settings: bool | int) -> AsyncIterator[tuple[Informer[Thing], list[str]]]:
+    """A running informer, and what its handler was told."""
+    told: list[str] = []
+
+    def tell(old: Thing | None, new: Thing | None) -> None:
+        before = f"{old.metadata.name}{old.size}" if old else "-"
+        told.append(f"{before}>{f'{new.metadata.name}{new.size}' if new else '-'}")
+
+    async with fake_client(server) as client:
+        informer = Informer(client, THINGS, Thing, sleep=Naps(), **settings)  # type: ignore[arg-type]
+        informer.on_change(tell)
+        running = asyncio.ensure_future(informer.run())
+        try:
+            yield informer, told
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def act(*chunks: bytes) -> Callable[[Write], Awaitable[None]]:
+    async def play(write: Write) -> None:
+        for chunk in chunks:
+            await write(chunk)
+
+    return play
+
+
+BEGINNING = line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(2)
+
+
+def test_lines_arrive_in_pieces_and_longer_than_any_buffer() -> None:
+    async def test() -> None:
+        long = line("MODIFIED", "a", 3, size=3, note="x" * 3_000_000)
+        text = BEGINNING + long + line("DELETED", "b", 4)
+        sizes = [1, 9, 1, 30, *([70_001] * 50)]
+        pieces = [text[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))]
+        server = Watched(act(*(piece for piece in pieces if piece)))
+        async with informed(server) as (_, told):
+            await until(lambda: len(told) >= 4)
+            assert told == ["->a0", "->b0", "a0>a3", "b0>-"]
+
+    asyncio.run(test())
+
+
+def test_dropped_watch_goes_on_from_the_last_version_or_bookmark() -> None:
+    async def test() -> None:
+        bookmark = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "70"}}}).encode() + b"\n"
+        torn = line("ADDED", "never", 9)[:-20]
+        server = Watched(
+            act(BEGINNING + line("MODIFIED", "a", 8, 8) + torn), act(bookmark), act(line("ADDED", "c", 71))
+        )
+        async with informed(server) as (informer, told):
+            await until(lambda: len(server.queries) >= 4)
+            assert told == ["->a0", "->b0", "a0>a8", "->c0"]
+            assert informer.synced
+        beginning, second, third, fourth = server.queries[:4]
+        assert (beginning["sendInitialEvents"], beginning["resourceVersionMatch"]) == ("true", "NotOlderThan")
+        assert "resourceVersion" not in beginning
+        assert [query["resourceVersion"] for query in (second, third, fourth)] == ["8", "70", "71"]
+        assert all(300 <= int(query["timeoutSeconds"]) <= 600 for query in server.queries)
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("gone", [act(error(410, "Expired")), status(410, "Expired", "too old")])
+def test_expired_history_is_read_anew_and_what_was_deleted_meanwhile_is_told(
+    gone: Callable[[Write], Awaitable[None]] | web.Response,
+) -> None:
+    async def test() -> None:
+        anew = line("ADDED", "b", 2) + line("ADDED", "c", 30) + end_of_beginning(40)
+        server = Watched(act(BEGINNING), gone, act(anew))
+        async with informed(server) as (informer, told):
+            await until(lambda: len(told) >= 4)
+            assert told == ["->a0", "->b0", "->c0", "a0>-"], "b is as it was: nothing to tell"
+            assert len(informer.store) == 2
+
+    asyncio.run(test())
+
+
+def test_beginning_that_breaks_off_deletes_nothing() -> None:
+    async def test() -> None:
+        anew = act(line("ADDED", "a", 1))
+        whole = act(line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(9))
+        server = Watched(act(BEGINNING), act(error(410, "Expired")), anew, whole)
+        async with informed(server) as (informer, told):
+            await until(lambda: len(server.queries) >= 5)
+            assert told == ["->a0", "->b0"]
+            assert len(informer.store) == 2
+
+    asyncio.run(test())
+
+
+def test_other_errors_of_a_watch_go_on_and_persistent_ones_begin_anew() -> None:
+    async def test() -> None:
+        server = Watched(act(BEGINNING), *(act(error(500, "InternalError")) for _ in range(3)), act(BEGINNING[:30]))
+        async with informed(server) as (_, told):
+            await until(lambda: len(server.queries) >= 6)
+            assert told == ["->a0", "->b0"]
+        assert [query.get("resourceVersion") for query in server.queries[:6]] == [None, "2", "2", "2", None, None]
+
+    asyncio.run(test())
+
+
+def test_server_without_watch_list_is_listed_in_pages() -> None:
+    async def test() -> None:
+        pages: dict[str, object] = {
+            "": {"metadata": {"continue": "x"}, "items": [json.loads(line("", "a", 1))["object"]]},
+            "x": {"metadata": {"resourceVersion": "5"}, "items": [json.loads(line("", "b", 2))["object"]]},
+        }
+        refused = status(422, "Invalid", "sendInitialEvents is forbidden")
+        server = Watched(refused, act(line("ADDED", "c", 6)), pages=pages)
+        async with informed(server, page_size=1) as (informer, told):
+            await until(lambda: len(told) >= 3)
+            assert told == ["->a0", "->b0", "->c0"]
+            assert informer.synced
+        assert [query.get("limit") for query in server.queries[1:3]] == ["1", "1"]
+        assert server.queries[3]["resourceVersion"] == "5"
+        assert "sendInitialEvents" not in server.queries[3]
+
+    asyncio.run(test())
+
+
+def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def endless(write: Write) -> None:
+        await write(line("ADDED", "a", 1))
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
+        server = Watched(endless, pages=pages)
+        async with informed(server) as (informer, told):
+            await informer.wait_synced()
+            assert told == ["->a0", "a0>-"]
+
+    monkeypatch.setattr(watching, "BEGINNING_SECONDS", 0.05)
+    asyncio.run(test())
+
+
+def test_pages_that_expire_under_way_are_fetched_in_one_piece() -> None:
+    async def test() -> None:
+        item = json.loads(line("", "a", 1))["object"]
+
+        class Expiring(Watched):
+            async def __call__(self, request: web.Request) -> web.StreamResponse:
+                if "watch" in request.query or "continue" in request.query:
+                    return await super().__call__(request)
+                self.queries.append(dict(request.query))
+                more = {"continue": "x"} if "limit" in request.query else {"resourceVersion": "7"}
+                return web.json_response({"metadata": more, "items": [item]})
+
+        server = Expiring(pages={"x": status(410, "Expired", "continue parameter is too old")})
+        async with informed(server, use_watch_list=False) as (informer, told):
+            await informer.wait_synced()
+            assert told == ["->a0"]
+        assert "limit" not in server.queries[2]
+
+    asyncio.run(test())
+
+
+def test_object_that_does_not_fit_is_left_out_and_not_taken_for_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        odd = line("MODIFIED", "a", 3, size="huge")
+        anew = line("ADDED", "a", 3, size="huge") + line("ADDED", "b", 2) + end_of_beginning(9)
+        server = Watched(act(BEGINNING + odd + error(410, "Expired")), act(anew + line("MODIFIED", "b", 10, 7)))
+        async with informed(server) as (informer, told):
+            await until(lambda: "b0>b7" in told)
+            assert told == ["->a0", "->b0", "b0>b7"]
+            assert informer.store.get("n", "a") is not None
+        assert "object left out" in caplog.text
+
+    asyncio.run(test())
+
+
+def test_failing_handler_does_not_stop_the_informer(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_old: Thing | None, _new: Thing | None) -> None:
+        raise ZeroDivisionError
+
+    async def test() -> None:
+        async with informed(Watched(act(BEGINNING))) as (informer, told):
+            informer.on_change(fail)
+            await until(lambda: len(told) == 2)
+        assert "handler failed" in caplog.text
+
+    asyncio.run(test())
+
+
+def test_version_alone_tells_nothing_and_recreated_object_does() -> None:
+    async def test() -> None:
+        recreated = line("ADDED", "a", 9).replace(b'"uid": "a"', b'"uid": "other"')
+        server = Watched(act(BEGINNING + line("MODIFIED", "a", 3) + recreated))
+        async with informed(server) as (informer, told):
+            await until(lambda: len(told) >= 3)
+            assert told == ["->a0", "->b0", "a0>a0"]
+            stored = informer.store.get("n", "a")
+            assert stored is not None
+            assert stored.metadata.uid == "other"
+
+    asyncio.run(test())
+
+
+def test_what_transform_cuts_off_is_neither_kept_nor_compared() -> None:
+    def shrink(thing: Thing) -> Thing:
+        return Thing(msgspec.structs.replace(thing.metadata, annotations={}), thing.size)
+
+    async def test() -> None:
+        chatter = line("MODIFIED", "a", 3, note="long") + line("MODIFIED", "a", 4, note="longer")
+        server = Watched(act(BEGINNING + chatter + line("ADDED", "end", 5)))
+        async with fake_client(server) as client:
+            informer = Informer(client, THINGS, Thing, transform=shrink, sleep=Naps())
+            names: list[str] = []
+            informer.on_change(lambda _, new: names.append(new.metadata.name if new else "-"))
+            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+                task = group.create_task(informer.run())
+                await until(lambda: "end" in names)
+                task.cancel()
+            assert names == ["a", "b", "end"]
+            assert not any(thing.metadata.annotations for thing in informer.store)
+
+    asyncio.run(test())
+
+
+def test_trouble_is_told_until_it_is_over() -> None:
+    async def test() -> None:
+        refused = [status(403, "Forbidden", "you may not") for _ in range(3)]
+        server = Watched(*refused, act(BEGINNING))
+        async with informed(server) as (informer, _):
+            await until(lambda: informer.trouble)
+            assert "you may not" in informer.trouble
+            await informer.wait_synced()
+            assert informer.trouble == ""
+
+    asyncio.run(test())
+
+
+def test_connection_that_says_nothing_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent(write: Write) -> None:
+        await write(BEGINNING)
+        await asyncio.Event().wait()
+
+    async def test() -> None:
+        server = Watched(silent, act(line("DELETED", "b", 5)))
+        async with informed(server) as (informer, told):
+            await until(lambda: len(told) >= 3)
+            assert told == ["->a0", "->b0", "b0>-"]
+            assert informer.trouble == ""
+        assert server.queries[1]["resourceVersion"] == "2"
+
+    monkeypatch.setattr(watching, "QUIET_SECONDS", 0.05)
+    asyncio.run(test())
