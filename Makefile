@@ -3,9 +3,11 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-integration test-e2e lab demo clean
+.PHONY: help setup check format lock test test-unit test-integration test-e2e lab demo demo-cluster clean
 python := .venv/bin/python
 stage = scripts/stage
+# Modules side by side on two cores: each has machines, clusters and ports of its own.
+both = $(python) -m pytest --numprocesses 2 --dist loadfile
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,20 +25,19 @@ format: setup ## Put the code in form
 lock: setup ## Write requirements.lock anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
-test: setup ## All tests, with the lab they need (about 35 minutes the first time, then under 10)
+test: setup ## All tests, with the lab they need (half an hour the first time, then under 10 minutes)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(python) -m pytest tests/unit
-	$(stage) integration $(python) -m pytest tests/integration
-	$(stage) e2e $(python) -m pytest tests/e2e
+	$(stage) "integration and e2e" $(both) tests/integration tests/e2e
 
 test-unit: setup ## Tests that need nothing but Python: seconds
 	@$(stage) unit $(python) -m pytest tests/unit
 
 test-integration: setup ## Tests against a real control plane and a real registry on this host
-	@$(stage) integration $(python) -m pytest tests/integration
+	@$(stage) integration $(both) tests/integration
 
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
-	@$(stage) e2e $(python) -m pytest tests/e2e
+	@$(stage) e2e $(both) tests/e2e
 
 lab: setup ## Build everything the lab is made of
 	@$(stage) lab $(python) -m lab build
@@ -44,6 +45,47 @@ lab: setup ## Build everything the lab is made of
 demo: setup ## Boot the lab's machine and watch schedulers attach to its kernel
 	@$(python) -m lab.demo
 
+demo-cluster: setup ## Deploy sked to a cluster with a real sched_ext node, and watch it work
+	@$(python) -m lab.demo_cluster
+
 clean: ## Delete what was made in this clone (the lab's cache stays: `python -m lab prune --all`)
 	@rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the operator: its image, and into the cluster of the current kubeconfig -------------------------------------------------
+.PHONY: manifests run docker-build docker-push install uninstall deploy undeploy build-installer
+IMG ?= controller:latest
+CONTAINER_TOOL ?= docker
+KUBECTL ?= kubectl
+BASE ?=
+ARGS ?=
+ignore-not-found ?= false
+deploy = IMG='$(IMG)' KUBECTL='$(KUBECTL)' IGNORE_NOT_FOUND='$(ignore-not-found)' scripts/deploy
+image = IMG='$(IMG)' CONTAINER_TOOL='$(CONTAINER_TOOL)' BASE='$(BASE)' scripts/image
+
+manifests: setup ## Write the CRD and its reference anew from the types
+	@$(python) -m schedkit.sked.api.generate
+
+run: setup ## Run the operator on this host, with the current kubeconfig (ARGS="--log-level=debug" adds options)
+	@exec .venv/bin/sked manager $(ARGS)
+
+docker-build: ## Build the operator's image: IMG=…, CONTAINER_TOOL=docker|podman, BASE=… for another Python image
+	@$(image) build
+
+docker-push: ## Push the operator's image: IMG=…
+	@$(image) push
+
+install: ## Install the resource definition only
+	@$(deploy) install
+
+uninstall: ## Delete the resource definition, and with it every SchedExt (ignore-not-found=true: fine if it is not there)
+	@$(deploy) uninstall
+
+deploy: ## Install everything, with the image IMG=…
+	@$(deploy) deploy
+
+undeploy: ## Delete everything, every SchedExt and its schedulers included (ignore-not-found=true as above)
+	@$(deploy) undeploy
+
+build-installer: ## Write dist/install.yaml, the whole installation with the image IMG=…, as one file
+	@$(deploy) build-installer

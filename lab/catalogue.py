@@ -2,20 +2,22 @@
 
 from lab import kube, rooms
 from lab.disk import DISK
-from lab.images import DEBIAN, IMAGES
+from lab.helm import HELM
+from lab.images import DEBIAN, IMAGES, PYTHON
 from lab.kernels import NEWEST, OLDEST
 from lab.machine import snapshot_of
 from lab.paths import lab_dir
 from lab.progress import Progress
 from lab.qemu import KVM, TCG
 from lab.schedulers import FIXTURES, SCHEDULERS
+from lab.sked_image import WHEELS
 from lab.store import Artefact, Store
 
 EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE),
     *(OLDEST.artefact, NEWEST.artefact),
-    *(*kube.artefacts(kube.read_assets()), kube.KWOK),
-    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, DISK),
+    *(*kube.artefacts(kube.read_assets()), kube.KWOK, HELM),
+    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, PYTHON, WHEELS, DISK),
     *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),
 )
 

@@ -1,53 +1,17 @@
 """The main job, live: boot a machine with sched_ext and watch schedulers attach to its kernel and leave it."""
 
-import time
-
 import click
 
 from lab.catalogue import open_store
 from lab.host import check_host
 from lab.kernels import KERNELS, OLDEST, find_kernel
 from lab.machine import Machine
+from lab.schedulers import VERSIONS
 from lab.session import remove_run, run_folder, sweep
-from lab.waiting import NotYetError, wait_for
+from lab.stage import Stage
 from schedkit.cli import run_program
 
-SLOT = "cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/root/ops 2>/dev/null | paste -sd' '"
 RUN = "podman run --quiet --privileged --pid host"
-
-
-class Stage:
-    """Shows each command before its output, as if typed in the machine."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-
-    def say(self, text: str) -> None:
-        click.echo(f"\n{click.style(text, bold=True)}")
-
-    def type(self, command: str) -> None:
-        """Type a command in the machine and show what it says."""
-        click.echo(f"machine# {command}")
-        result = self._machine.run(f"({command}) 2>&1", check=False, timeout=120)
-        for line in result.stdout.rstrip().splitlines():
-            click.echo(f"  {line}")
-
-    def watch_slot(self, wanted: str) -> None:
-        """Show what the kernel says until it says `wanted`."""
-        started = time.monotonic()
-        seen = ""
-
-        def probe() -> bool:
-            nonlocal seen
-            said = self._machine.run(SLOT, check=False).stdout.strip()
-            if said != seen:
-                click.echo(f"  kernel, {time.monotonic() - started:4.1f} s: {said}")
-                seen = said
-            if not said.startswith(wanted):
-                raise NotYetError(said)
-            return True
-
-        wait_for(f"the kernel to say {wanted!r}", probe, 60)
 
 
 def play(stage: Stage, *, real: bool) -> None:
@@ -71,7 +35,7 @@ def play(stage: Stage, *, real: bool) -> None:
     if real:
         stage.say("One that the scx project wrote, scx_rusty:")
         stage.type(f"{RUN} -d --name rusty localhost:5000/scx_rusty:latest")
-        stage.watch_slot("enabled rusty")
+        stage.watch_slot(f"enabled rusty_{VERSIONS['scx_rusty']}_x86_64_unknown_linux_gnu")
         stage.type("podman stop rusty")
         stage.watch_slot("disabled")
 

@@ -19,6 +19,7 @@ from lab.store import Artefact, Build, Store, remove_tree
 from lab.waiting import wait_for
 
 BASES = "schedkit-lab"  # local base images are named schedkit-lab/NAME
+PYTHON_PACKAGES = ("python3", "python3-venv")
 START_SECONDS = 20.0
 REGISTRY_SETTINGS = {
     "version": "0.1",
@@ -111,15 +112,14 @@ def build(
 ) -> str:
     """Build a Containerfile, push it as `registry`/`tag` and return the digest the registry knows it by.
 
-    `schedkit-lab/runtime` and `schedkit-lab/debian` may be named as bases, in FROM or in a build argument.
+    `schedkit-lab/runtime`, `/debian` and `/python` may be named as bases, in FROM or in a build argument.
     """
     if registry.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
         raise LabError(f"{registry} is not a registry on loopback", hint="the lab pushes over plain HTTP only there")
     arguments = dict(build_args or {})
     text = "\n".join([containerfile.read_text(), *arguments.values()])
-    bases = {
-        name: artefact for name, artefact in (("runtime", IMAGES), ("debian", DEBIAN)) if f"{BASES}/{name}" in text
-    }
+    known = (("runtime", IMAGES), ("debian", DEBIAN), ("python", PYTHON))
+    bases = {name: artefact for name, artefact in known if f"{BASES}/{name}" in text}
     store.ensure(rooms.TOOLS, *bases.values())
     with _folder(store, "image-") as folder:
         command = _command(
@@ -217,6 +217,15 @@ def _build_images(work: Build) -> None:
         work.run(rooms.enter(work.need(rooms.TOOLS), [*copy, archive], binds={work.out: "/out"}))
 
 
+def _build_python(work: Build) -> None:
+    root = work.work / "root"
+    work.run(["rm", "-rf", root])
+    work.run(["cp", "-a", "--reflink=auto", work.need(rooms.BASE), root])
+    rooms.install_packages(work, root, PYTHON_PACKAGES)
+    rooms.forget_packages(work, root)
+    _build_base(work, "python", root)
+
+
 # registry/: a registry's storage folder with all images; pause.tar: the sandbox image, for `ctr images import`;
 # bases/runtime: the base of the real schedulers' images.
 IMAGES = Artefact(
@@ -239,4 +248,14 @@ DEBIAN = Artefact(
     needs=(rooms.TOOLS, rooms.BASE),
     adds_mb=85,
     peak_mb=700,
+)
+
+# bases/python: the same with Python and the means to make a virtual environment, for images of Python programs.
+PYTHON = Artefact(
+    "image-python",
+    (*PYTHON_PACKAGES, *read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh")),
+    _build_python,
+    needs=(rooms.TOOLS, rooms.BASE),
+    adds_mb=110,
+    peak_mb=900,
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import GuestError, LabError
+from lab.images import build
 from lab.machine import Machine
 from lab.store import Store
 from lab.waiting import wait_for
@@ -63,3 +64,11 @@ def test_console_of_a_crashed_machine_can_be_read(booted: Machine) -> None:
     assert "sysrq triggered crash" in booted.console()
     with pytest.raises(LabError, match="the machine is gone"):
         booted.run("true")
+
+
+def test_image_built_on_the_host_is_pulled_in_the_guest(machine: Machine, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "Containerfile").write_text("FROM scratch\nCOPY word /word\n")
+    (tmp_path / "word").write_text("hello\n")
+    digest = build(store, tmp_path / "Containerfile", tmp_path, "greeting:1", registry=machine.registry)
+    machine.run(f"podman pull localhost:5000/greeting@{digest}")
+    assert digest in machine.run("podman images --digests").stdout

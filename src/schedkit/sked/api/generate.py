@@ -12,6 +12,7 @@ from schedkit.sked.api.types import GROUP, PLURAL
 
 CRD_FILE = Path("config/crd/bases") / f"{GROUP}_{PLURAL}.yaml"
 REFERENCE_FILE = Path("docs/sked/reference.md")
+CHART_FILE = Path("charts/sked/files") / CRD_FILE.name  # helm packages no file from outside its chart
 COMMAND = "python -m schedkit.sked.api.generate"
 
 
@@ -23,7 +24,7 @@ class NotCurrentError(SchedkitError):
 
 def render_files() -> dict[Path, str]:
     """What each generated file should hold."""
-    return {CRD_FILE: render_crd(), REFERENCE_FILE: render_reference()}
+    return {CRD_FILE: render_crd(), REFERENCE_FILE: render_reference(), CHART_FILE: render_crd()}
 
 
 def write_files(root: Path) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from schedkit.sked.api.label_values import LABEL_LENGTH
 from schedkit.sked.api.overlaps import SelectorIndex
-from schedkit.sked.api.selectors import Selector
+from schedkit.sked.api.patterns import LABEL_KEY, LABEL_VALUE, matches
+from schedkit.sked.api.selectors import InvalidSelectorError, Selector
 from schedkit.sked.api.workloads import ResolvedWorkload, resolve_workloads
 from schedkit.sked.controller.objects import SchedExt
 from schedkit.sked.kube.objects import Key
@@ -37,13 +39,26 @@ class Claim:
 
 
 def make_claims(resource: SchedExt) -> tuple[Claim, ...]:
-    """What a resource wants: nothing while it is suspended or going."""
+    """What a resource wants: nothing while it is suspended or going; raises InvalidSelectorError."""
     if resource.spec.suspend or resource.metadata.deletion_timestamp:
         return ()
     claims = []
     for place, workload in enumerate(resolve_workloads(resource)):
-        claims.append(Claim(resource, workload, place, workload.parse_selector()))
+        selector = workload.parse_selector()
+        _check_labels(selector)
+        claims.append(Claim(resource, workload, place, selector))
     return tuple(claims)
+
+
+def _check_labels(selector: Selector) -> None:
+    """Refuse what no label can be: weaker claims exclude it in their own DaemonSets, which would then be refused."""
+    for term in selector.terms:
+        for key, values in term.requirements:
+            if not key.is_field and not matches(LABEL_KEY, key.name):
+                raise InvalidSelectorError(f'no label can be called "{key.name}"')
+            for value in sorted((values.only or frozenset()) | values.never):
+                if not key.is_field and (len(value) > LABEL_LENGTH or not matches(LABEL_VALUE, value)):
+                    raise InvalidSelectorError(f'no label can be "{value}"')
 
 
 class Board:
@@ -73,8 +88,10 @@ class Board:
 
     def rivals(self, claim: Claim) -> list[Claim]:
         """The claims that some node could satisfy together with this one, the strongest first."""
-        met = (self._claims[key][place] for key, place in self._index.find_intersecting(claim.selector))
-        return sorted((other for other in met if other is not claim), key=lambda other: other.rank)
+        met = self._index.find_intersecting(claim.selector)
+        # Not itself, nor what became of it while somebody still worked on what it was.
+        others = (self._claims[key][place] for key, place in met if (key, place) != (claim.owner, claim.place))
+        return sorted(others, key=lambda other: other.rank)
 
     def _find_concerned(self, claims: Iterable[Claim]) -> set[Key]:
         return {key for claim in claims for key, _ in self._index.find_intersecting(claim.selector)}

@@ -1,6 +1,7 @@
 """Why a scheduler's pod does not run, in words that stay the same while nothing changes."""
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 from schedkit.sked.api.kubernetes import NODE_NAME_FIELD
 from schedkit.sked.api.types import NodeFailure
@@ -10,6 +11,7 @@ PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPu
 # Waiting for these is how a healthy pod begins.
 BEGINNING = {"", "ContainerCreating", "PodInitializing"}
 MESSAGE_LENGTH = 500
+OVERDUE = timedelta(seconds=60)  # beyond its grace a pod is killed, and its kubelet says so within seconds
 
 
 def find_failures(pods: Iterable[Pod]) -> list[NodeFailure]:
@@ -29,6 +31,12 @@ def read_node(pod: Pod) -> str:
             if requirement.key == NODE_NAME_FIELD and len(requirement.values) == 1:
                 return requirement.values[0]
     return ""
+
+
+def is_overdue(pod: Pod, now: datetime) -> bool:
+    """Whether a pod should be gone for so long that its node must be dead, and nobody will ever tell that it went."""
+    due = pod.metadata.deletion_timestamp
+    return due is not None and datetime.fromisoformat(due) + OVERDUE < now
 
 
 def _find_failure(pod: Pod) -> NodeFailure | None:

@@ -19,7 +19,7 @@ from schedkit.sked.kube.instruments import add_process_metrics
 from schedkit.sked.kube.lease import Elector, make_identity
 from schedkit.sked.kube.manager import Manager, stop_on_signals
 from schedkit.sked.kube.metrics import Registry
-from schedkit.sked.kube.objects import Key, format_time, utc_now
+from schedkit.sked.kube.objects import Key, utc_now
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application, parse_address
 from schedkit.sked.kube.workers import Controller
@@ -57,8 +57,8 @@ async def run_operator(access: Access, options: Options) -> None:
         def tell(resource: SchedExt, kind: EventType, reason: str, note: str) -> None:
             recorder.record(refer_to(SCHEDEXTS, resource.metadata), kind, reason, "Reconcile", note)
 
-        reconciler = Reconciler(client, watching.world, tell, lambda: format_time(utc_now()))
-        connect(watching, queue.add, lambda: reconciler.blocked)
+        reconciler = Reconciler(client, watching.world, tell, utc_now)
+        connect(watching, queue.add, reconciler.blocked)
         elector = None
         if options.leader_elect:
             elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)

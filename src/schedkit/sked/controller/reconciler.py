@@ -1,30 +1,34 @@
 """One resource at a time: read what is known, plan, write the difference, tell the status."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 
 from schedkit.sked.api.kubernetes import Affinity
-from schedkit.sked.api.selectors import Selector, SelectorTooComplexError, exclude
-from schedkit.sked.api.types import SchedExtStatus
-from schedkit.sked.controller.claims import Board, Claim
+from schedkit.sked.api.selectors import InvalidSelectorError, Selector, SelectorTooComplexError, exclude
+from schedkit.sked.api.types import KIND, SchedExtStatus
+from schedkit.sked.controller.claims import Board, Claim, make_claims
 from schedkit.sked.controller.daemonsets import differs, make_daemonset
-from schedkit.sked.controller.failures import find_failures, read_node
-from schedkit.sked.controller.objects import DAEMONSETS, SCHEDEXTS, DaemonSet, DaemonSetSpec, Node, Pod, SchedExt
+from schedkit.sked.controller.failures import find_failures, is_overdue, read_node
+from schedkit.sked.controller.objects import DAEMONSETS, SCHEDEXTS, DaemonSet, DaemonSetSpec, Pod, SchedExt
+from schedkit.sked.controller.places import Places
 from schedkit.sked.controller.status import Outcome, Trouble, make_status
 from schedkit.sked.kube.client import Client, Preconditions
-from schedkit.sked.kube.errors import ForbiddenError, InvalidError, NotFoundError
+from schedkit.sked.kube.errors import ApiError, ForbiddenError, InvalidError, NotFoundError
 from schedkit.sked.kube.events import EventType
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta
+from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta, format_time
 from schedkit.sked.kube.store import Store
 from schedkit.sked.kube.workers import Result
 
 ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
 RETRY_SECONDS = 60.0  # when only somebody else can mend it, and nothing will tell us
-GOING = "going"
-CONTROLLER = "controller"
+CONTROLLER, NODE = "controller", "node"  # indexes
+ENDED = ("Failed", "Succeeded")
+# Not only 400: to a quantity that is none, apply says 500.
+REFUSALS = (400, 413, 500)
 
 _logger = logging.getLogger(__name__)
 
@@ -46,7 +50,7 @@ class World:
     resources: Store[SchedExt]
     daemonsets: Store[DaemonSet]
     pods: Store[Pod]
-    nodes: Store[Node]
+    places: Places
     board: Board
 
 
@@ -56,38 +60,46 @@ Tell = Callable[[SchedExt, EventType, str, str], None]  # about what, how grave,
 class Reconciler:
     """Brings one resource's DaemonSets and status to what they should be."""
 
-    def __init__(self, client: Client, world: World, tell: Tell, now: Callable[[], str]) -> None:
+    def __init__(self, client: Client, world: World, tell: Tell, now: Callable[[], datetime]) -> None:
         self._client = client
         self._world = world
         self._tell = tell
         self._now = now
-        self.blocked: set[Key] = set()  # resources that wait for something of another's
-        # What our last write of a DaemonSet asked for and gave: others may own fields that make it differ for good.
+        # Resources that wait for something of another's, and the pods they wait for, if that is it.
+        self.blocked: dict[Key, set[Key]] = {}
+        # Writes that left a difference: others may own fields that make it differ for good.
         self._written: dict[Key, tuple[str, DaemonSet]] = {}
 
     async def reconcile(self, key: Key) -> Result | None:
         """Called for a resource when anything changed that concerns it."""
-        self.blocked.discard(key)
+        self.blocked.pop(key, None)
         resource = self._world.resources.get(*key)
         if resource is None or resource.metadata.deletion_timestamp:
             return None  # its DaemonSets go with it, by their owner references
         claims = self._world.board.claims(key)
-        leaving = await self._remove_unwanted(resource, {claim.name for claim in claims})
+        leaving, trouble = await self._remove_unwanted(resource, {claim.name for claim in claims})
         outcomes = [await self._settle(claim) for claim in claims]
-        if any(outcome.waiting or outcome.trouble for outcome in outcomes):
-            self.blocked.add(key)
-        await self._write_status(resource, outcomes, leaving)
-        return Result(after_seconds=RETRY_SECONDS) if any(outcome.trouble for outcome in outcomes) else None
+        if not trouble:
+            found = (outcome.trouble for outcome in outcomes if outcome.trouble)
+            trouble = next(found, None) if claims else _find_fault(resource)
+        if not trouble and any(outcome.written for outcome in outcomes):
+            return None  # when it comes into sight it wakes us, after those that have no DaemonSet yet
+        await self._write_status(resource, outcomes, leaving, trouble)
+        waits = any(outcome.waiting for outcome in outcomes)
+        return Result(after_seconds=RETRY_SECONDS) if trouble or waits else None
 
-    async def _remove_unwanted(self, resource: SchedExt, wanted: set[str]) -> int:
+    async def _remove_unwanted(self, resource: SchedExt, wanted: set[str]) -> tuple[int, Trouble | None]:
         """Delete DaemonSets of removed pools and suspended resources; how many pods of such are still there."""
-        leaving = 0
+        leaving, trouble = 0, None
         for seen in self._world.daemonsets.find(CONTROLLER, resource.metadata.uid):
             if seen.metadata.name in wanted:
                 continue
-            await self._delete(seen)
             leaving += len(self._world.pods.find(CONTROLLER, seen.metadata.uid))
-        return leaving
+            try:
+                await self._delete(seen)
+            except ApiError as error:
+                trouble = _explain(resource.metadata.key, error)
+        return leaving, trouble
 
     async def _settle(self, claim: Claim) -> Outcome:
         """Have the DaemonSet of one claim as it should be, as far as that is possible now."""
@@ -96,6 +108,10 @@ class Reconciler:
         losers = tuple(rival for rival in rivals if rival.rank > claim.rank)
         seen = self._world.daemonsets.get(claim.owner.namespace, claim.name)
         if seen and not _may_touch(seen, claim):
+            self.blocked.setdefault(claim.owner, set())
+            if _is_of_namesake(seen, claim):
+                waiting = f"waits until the DaemonSet {claim.name} of the resource that had this name before is gone"
+                return Outcome(claim, None, False, winners, losers, waiting=waiting)
             return Outcome(claim, None, False, winners, losers, trouble=_foreign(seen))
         try:
             remaining = subtract(claim.selector, winners)
@@ -107,24 +123,35 @@ class Reconciler:
             if seen and (not differs(wanted, seen) or self._written.get(seen.metadata.key) == _mark(seen, wanted)):
                 return Outcome(claim, seen, True, winners, losers)
             moves = seen is None or _place(seen) != _place(wanted)
-            if moves and (waiting := self._find_obstacle(claim, remaining, rivals)):
-                if seen:  # two that want each other's nodes would wait for ever: whoever moves lets go first
+            if moves and (pod := self._find_obstacle(remaining, seen)):
+                lets_go = self._waits(pod)
+                # At once: what comes to pass from here on must find us waiting.
+                self.blocked.setdefault(claim.owner, set()).add(pod.metadata.key)
+                if seen and lets_go:  # two that want each other's nodes would wait for ever
                     await self._delete(seen)
+                waiting = f"waits until {pod.metadata.key} has left node {read_node(pod)}"
                 return Outcome(claim, seen, False, winners, losers, waiting=waiting)
-            written = await self._write(wanted)
-        except (ForbiddenError, InvalidError, SelectorTooComplexError) as error:
-            _logger.warning("cannot write DaemonSet", extra=fields(resource=claim.owner, error=error.message))
+            written = await self._write(wanted, force=seen is not None)
+        except SelectorTooComplexError as error:
+            if seen:  # it cannot be told to leave out the winners' nodes alone
+                await self._delete(seen)
             return Outcome(claim, seen, False, winners, losers, trouble=Trouble(error.reason, error.message))
-        return Outcome(claim, written, True, winners, losers)
+        except ApiError as error:
+            return Outcome(claim, seen, False, winners, losers, trouble=_explain(claim.owner, error))
+        fresh = seen is None or not differs(wanted, written)
+        return Outcome(claim, written, True, winners, losers, written=fresh)
 
-    async def _write(self, wanted: DaemonSet) -> DaemonSet:
+    async def _write(self, wanted: DaemonSet, *, force: bool) -> DaemonSet:
+        """Apply it; without force it is refused where somebody's is that we have not seen yet."""
         metadata = wanted.metadata
         # Applied always, also where there is none: what is owned by apply can be taken away again by apply.
         body = _Applied(api_version=DAEMONSETS.api_version, kind=DAEMONSETS.kind, metadata=metadata, spec=wanted.spec)
         written = await self._client.apply(
-            DAEMONSETS, DaemonSet, metadata.name, body, namespace=metadata.namespace, force=True
+            DAEMONSETS, DaemonSet, metadata.name, body, namespace=metadata.namespace, force=force
         )
-        self._written[metadata.key] = _mark(written, wanted)
+        self._written.pop(metadata.key, None)
+        if differs(wanted, written):
+            self._written[metadata.key] = _mark(written, wanted)
         return written
 
     async def _delete(self, seen: DaemonSet) -> None:
@@ -142,31 +169,38 @@ class Reconciler:
         except NotFoundError:
             return
 
-    def _find_obstacle(self, claim: Claim, remaining: Selector, rivals: Iterable[Claim]) -> str:
-        """Somebody else's scheduler on a node that this claim is about to take: the kernel would refuse a second."""
-        own = self._world.daemonsets.get(claim.owner.namespace, claim.name)
-        own_uid = own.metadata.uid if own else ""
-        for pod in self._find_suspects(rivals):
-            owner = pod.metadata.controller
-            if owner and owner.uid == own_uid:
-                continue
-            node = self._world.nodes.get("", read_node(pod))
-            if node and remaining.matches(node.metadata.labels, node.metadata.name):
-                return f"waits until {pod.metadata.key} has left node {node.metadata.name}"
-        return ""
+    def _find_obstacle(self, remaining: Selector, own: DaemonSet | None) -> Pod | None:
+        """Somebody else's scheduler on a node that is about to be taken: the kernel would refuse a second.
 
-    def _find_suspects(self, rivals: Iterable[Claim]) -> Iterable[Pod]:
-        """Pods of rivals, and pods that are going: theirs may be a resource that is no more."""
-        yield from self._world.pods.find(GOING, GOING)
-        for rival in rivals:
-            other = self._world.daemonsets.get(rival.owner.namespace, rival.name)
-            if other:
-                yield from self._world.pods.find(CONTROLLER, other.metadata.uid)
+        Whose it is does not matter: its resource may be gone, suspended or elsewhere by now, and the pod still there.
+        """
+        if not self._world.pods:
+            return None
+        own_uid, now = own.metadata.uid if own else "", self._now()
+        for node in self._world.places.find(remaining):
+            for pod in self._world.pods.find(NODE, node.metadata.name):
+                owner = pod.metadata.controller
+                if owner and owner.uid == own_uid:
+                    continue
+                if pod.status.phase not in ENDED and not is_overdue(pod, now):
+                    return pod
+        return None
 
-    async def _write_status(self, resource: SchedExt, outcomes: list[Outcome], leaving: int) -> None:
+    def _waits(self, pod: Pod) -> bool:
+        """Whether the resource of a pod waits for another's pod itself and has not let go."""
+        owner = pod.metadata.controller
+        daemonset = self._world.daemonsets.get(pod.metadata.namespace, owner.name) if owner else None
+        resource = daemonset.metadata.controller if daemonset else None
+        if daemonset is None or resource is None or daemonset.metadata.deletion_timestamp:
+            return False
+        return bool(self.blocked.get(Key(pod.metadata.namespace, resource.name)))
+
+    async def _write_status(
+        self, resource: SchedExt, outcomes: list[Outcome], leaving: int, trouble: Trouble | None
+    ) -> None:
         uids = [outcome.seen.metadata.uid for outcome in outcomes if outcome.seen]
         failures = find_failures(pod for uid in uids for pod in self._world.pods.find(CONTROLLER, uid))
-        status = make_status(resource, outcomes, failures, leaving, self._now())
+        status = make_status(resource, outcomes, failures, leaving, format_time(self._now()), trouble)
         if status == resource.status:
             return
         metadata = ObjectMeta(name=resource.metadata.name, namespace=resource.metadata.namespace)
@@ -198,6 +232,29 @@ def _may_touch(seen: DaemonSet, claim: Claim) -> bool:
     if owner is None:
         return seen.metadata.annotations.get(ADOPT) == "true"
     return owner.uid == claim.resource.metadata.uid
+
+
+def _is_of_namesake(seen: DaemonSet, claim: Claim) -> bool:
+    """Whether it belongs to a deleted resource of the same name, and so is about to be deleted too."""
+    owner = seen.metadata.controller
+    return owner is not None and (owner.kind, owner.name) == (KIND, claim.resource.metadata.name)
+
+
+def _find_fault(resource: SchedExt) -> Trouble | None:
+    """What is wrong with a resource that was stored before there was validation; it claims nothing."""
+    try:
+        make_claims(resource)
+    except InvalidSelectorError as error:
+        return Trouble(error.reason, error.message)
+    return None
+
+
+def _explain(key: Key, error: ApiError) -> Trouble:
+    """A refusal as what the status tells; whatever trying again soon may mend is raised again."""
+    if not isinstance(error, ForbiddenError | InvalidError) and error.code not in REFUSALS:
+        raise error
+    _logger.warning("cannot write DaemonSet", extra=fields(resource=key, error=error.message))
+    return Trouble(error.reason, error.message)
 
 
 def _foreign(seen: DaemonSet) -> Trouble:

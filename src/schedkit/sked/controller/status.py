@@ -43,6 +43,7 @@ class Outcome:
     losers: tuple[Claim, ...] = ()
     nothing_left: bool = False  # the winners take every node
     waiting: str = ""  # what it waits for before it may take its nodes
+    written: bool = False  # just now, and not in sight yet
     trouble: Trouble | None = None
 
 
@@ -52,14 +53,15 @@ def make_status(
     failures: Sequence[NodeFailure],
     leaving: int,
     now: str,
+    trouble: Trouble | None = None,
 ) -> SchedExtStatus:
     """The whole status; `leaving` counts pods of DaemonSets that are no longer wanted."""
     pools = tuple(_pool(outcome) for outcome in outcomes)
     nodes = _sum([pool.nodes or NodeCounts() for pool in pools])
     conditions = [
-        _ready(resource, outcomes, nodes, failures, leaving),
+        _ready(resource, outcomes, nodes, failures, leaving, trouble),
         _progressing(resource, outcomes, nodes, leaving),
-        _degraded(outcomes, failures),
+        _degraded(failures, trouble),
         _conflicted(outcomes),
         _suspended(resource),
     ]
@@ -128,13 +130,14 @@ def _ready(
     nodes: NodeCounts,
     failures: Sequence[NodeFailure],
     leaving: int,
+    trouble: Trouble | None,
 ) -> Condition:
+    if trouble:
+        return _condition(READY, "False", trouble.reason, trouble.message)
     if resource.spec.suspend:
         if leaving:
             return _condition(READY, "False", "Suspending", f"{leaving} pods are still on their nodes")
         return _condition(READY, "True", "Suspended", "suspended: no scheduler is run")
-    if trouble := next((outcome.trouble for outcome in outcomes if outcome.trouble), None):
-        return _condition(READY, "False", trouble.reason, trouble.message)
     if all(outcome.nothing_left for outcome in outcomes):
         return _condition(READY, "False", "Conflicted", "stronger resources have every node that this one selects")
     if failures:
@@ -158,8 +161,8 @@ def _progressing(resource: SchedExt, outcomes: Sequence[Outcome], nodes: NodeCou
     return _condition(PROGRESSING, "True", "RollingOut", told)
 
 
-def _degraded(outcomes: Sequence[Outcome], failures: Sequence[NodeFailure]) -> Condition:
-    if trouble := next((outcome.trouble for outcome in outcomes if outcome.trouble), None):
+def _degraded(failures: Sequence[NodeFailure], trouble: Trouble | None) -> Condition:
+    if trouble:
         return _condition(DEGRADED, "True", trouble.reason, trouble.message)
     if failures:
         reasons = list(dict.fromkeys(failure.reason for failure in failures))

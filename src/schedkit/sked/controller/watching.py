@@ -1,20 +1,26 @@
 """What a change anywhere in the cluster means for which resource: informers in, keys out."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import KIND
 from schedkit.sked.controller.claims import Board, Claim, make_claims
 from schedkit.sked.controller.daemonsets import MANAGED_BY
+from schedkit.sked.controller.failures import read_node
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, SCHEDEXTS, DaemonSet, Node, Pod, SchedExt
-from schedkit.sked.controller.reconciler import CONTROLLER, GOING, World
+from schedkit.sked.controller.places import Places
+from schedkit.sked.controller.reconciler import ADOPT, CONTROLLER, NODE, World
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import by_controller
 
 Wake = Callable[[Key], None]
+Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node)
 
 
 @dataclass(frozen=True)
@@ -35,28 +41,36 @@ class Watching:
 def watch_cluster(client: Client, namespaces: Sequence[str]) -> Watching:
     """Informers on all that a reconciliation looks at. Conflicts are seen among the namespaces that are watched."""
     labels = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
-    resources = Informer(client, SCHEDEXTS, SchedExt, namespaces=namespaces)
+    resources = Informer(client, SCHEDEXTS, SchedExt, namespaces=namespaces, transform=_trim)
     # All of them, not only ours: one of somebody else's may have a name that we need.
-    daemonsets = Informer(client, DAEMONSETS, DaemonSet, namespaces=namespaces, indexes={CONTROLLER: by_controller})
+    daemonsets = Informer(
+        client,
+        DAEMONSETS,
+        DaemonSet,
+        namespaces=namespaces,
+        indexes={CONTROLLER: by_controller},
+        transform=_trim,
+    )
     pods = Informer(
         client,
         PODS,
         Pod,
         namespaces=namespaces,
         label_selector=labels,
-        indexes={CONTROLLER: by_controller, GOING: _by_going},
+        indexes={CONTROLLER: by_controller, NODE: lambda pod: (read_node(pod),)},
+        transform=_trim,
     )
-    nodes = Informer(client, NODES, Node)
-    world = World(resources.store, daemonsets.store, pods.store, nodes.store, Board())
+    nodes = Informer(client, NODES, Node, transform=_trim)
+    world = World(resources.store, daemonsets.store, pods.store, Places(nodes.store), Board())
     return Watching(resources, daemonsets, pods, nodes, world)
 
 
-def connect(watching: Watching, wake: Wake, blocked: Callable[[], Iterable[Key]]) -> None:
-    """Have `wake` called for each resource that a change concerns; `blocked` are those that wait for others."""
+def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key]]) -> None:
+    """Have `wake` called for each resource that a change concerns; `blocked` says who waits, and for which pods."""
     world = watching.world
 
     def wake_blocked() -> None:
-        for key in tuple(blocked()):
+        for key in blocked:
             wake(key)
 
     def see_resource(old: SchedExt | None, new: SchedExt | None) -> None:
@@ -84,12 +98,19 @@ def connect(watching: Watching, wake: Wake, blocked: Callable[[], Iterable[Key]]
         resource = daemonset.metadata.controller if daemonset else None
         if daemonset and resource and resource.kind == KIND:
             wake(Key(daemonset.metadata.namespace, resource.name))
-        if new is None:
-            wake_blocked()
+        for key, pods in blocked.items():
+            if known and known.metadata.key in pods:
+                wake(key)
+
+    def see_node(old: Node | None, new: Node | None) -> None:
+        world.places.see(old, new)
+        if old and (new is None or old.metadata.labels != new.metadata.labels):
+            wake_blocked()  # DaemonSets follow labels by themselves; who waits for a node may no longer select it
 
     watching.resources.on_change(see_resource)
     watching.daemonsets.on_change(see_daemonset)
     watching.pods.on_change(see_pod)
+    watching.nodes.on_change(see_node)
 
 
 def _claims_differ(old: SchedExt, new: SchedExt) -> bool:
@@ -109,5 +130,8 @@ def _make_claims(resource: SchedExt | None) -> tuple[Claim, ...]:
         return ()  # stored before there was validation: it selects nothing that Kubernetes would take
 
 
-def _by_going(pod: Pod) -> tuple[str, ...]:
-    return (GOING,) if pod.metadata.deletion_timestamp else ()
+def _trim(item: Item) -> Item:
+    """An object without annotations that nobody here reads: they are long, and some change with every heartbeat."""
+    annotations = item.metadata.annotations
+    kept = {ADOPT: annotations[ADOPT]} if ADOPT in annotations else {}
+    return msgspec.structs.replace(item, metadata=msgspec.structs.replace(item.metadata, annotations=kept))

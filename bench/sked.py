@@ -1,0 +1,252 @@
+"""The operator's speed and size on a real control plane, as ratios to a plain loop of the same writes in the same run.
+
+Run as `python bench/sked.py` from the repository; README.md beside it says what is measured.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import time
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+
+import aiohttp
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from bench.plain import DAEMONSETS, IMAGE, Json, name, open_session, place, send, spread  # noqa: E402
+from lab import kube, kwok  # noqa: E402
+from lab.catalogue import open_store  # noqa: E402
+from lab.cluster import Cluster, choose_free_ports  # noqa: E402
+from lab.components import CONTROLLER_MANAGER  # noqa: E402
+from lab.process import Daemon  # noqa: E402
+from lab.session import remove_run, run_folder  # noqa: E402
+from lab.waiting import wait_for  # noqa: E402
+
+RESOURCES, NODES, CHANGES = 1_000, 5_000, 10_000
+WORKERS = 16
+TURNS = 2
+IDLE_SECONDS = 30.0
+MANAGER = "from schedkit.sked.cli import main; main()"
+SCHEDEXTS = "/apis/sked.schedkit.io/v1/namespaces/default/schedexts"
+
+
+def make_schedext(number: int) -> Json:
+    metadata = {"name": name(number), "namespace": "default"}
+    spec = {"sched": IMAGE, "nodeSelector": place(number)}
+    return {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": metadata, "spec": spec}
+
+
+async def wait_created(session: aiohttp.ClientSession, namespace: str) -> float:
+    """When the last of the DaemonSets was seen to be created."""
+    seen: set[str] = set()
+    async with session.get(DAEMONSETS.format(namespace), params={"watch": "true"}) as answer:
+        async for line in answer.content:
+            event = json.loads(line)
+            if event["type"] == "ADDED":
+                seen.add(event["object"]["metadata"]["name"])
+                if len(seen) == RESOURCES:
+                    return time.monotonic()
+    raise RuntimeError("the watch ended early")
+
+
+async def until(what: str, probe: Callable[[], Awaitable[bool]], seconds: float = 600) -> None:
+    deadline = time.monotonic() + seconds
+    while not await probe():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"waited {seconds:.0f} s for {what}")
+        await asyncio.sleep(0.5)
+
+
+class Process:
+    """A measured process."""
+
+    def __init__(self, folder: Path, label: str, port: int = 0) -> None:
+        self._daemon = Daemon(label, folder)
+        self._port = port
+        self._folder = folder
+
+    def start(self, *words: str) -> float:
+        """Start Python with these words, its bytecode compiled as in an image; when that was."""
+        environment = dict(os.environ) | {
+            "PYTHONPATH": str(ROOT / "src"),
+            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
+        }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        began = time.monotonic()
+        self._daemon.start([sys.executable, *words], environment)
+        return began
+
+    def start_manager(self, kubeconfig: Path) -> float:
+        served = [f"--metrics-bind-address=127.0.0.1:{self._port}", "--metrics-secure=false"]
+        options = [f"--kubeconfig={kubeconfig}", "--health-probe-bind-address=0", f"--workers={WORKERS}"]
+        return self.start("-c", MANAGER, "manager", *options, *served)
+
+    def stop(self) -> None:
+        self._daemon.stop()
+
+    def _proc(self, file: str) -> str:
+        return Path(f"/proc/{self._daemon.pid()}/{file}").read_text()
+
+    def peak_megabytes(self) -> float:
+        line = next(line for line in self._proc("status").splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+    def cpu_seconds(self) -> float:
+        words = self._proc("stat").rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def count(self, metric: str) -> int:
+        """The sum of a metric over its labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        return sum(int(float(line.split()[-1])) for line in lines if line.startswith((f"{metric}{{", f"{metric} ")))
+
+    async def settle(self) -> None:
+        """Wait until it has had nothing to do for some seconds."""
+        quiet = 0
+        while quiet < 4:
+            before = self.cpu_seconds(), self.count("controller_runtime_reconcile_total")
+            await asyncio.sleep(1)
+            after = self.cpu_seconds(), self.count("controller_runtime_reconcile_total")
+            quiet = quiet + 1 if after[1] == before[1] and after[0] - before[0] < 0.05 else 0
+
+
+async def measure_cold_start(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
+    plain_process = Process(cluster.folder, "plain")
+    ratios, plain, operator = [], [], []
+    writes = 0
+    for turn in range(TURNS + 1):
+        # The first turn compiles the bytecode and warms up the API server.
+        watching = asyncio.ensure_future(wait_created(session, "plain"))
+        began = plain_process.start(
+            str(ROOT / "bench/plain.py"), cluster.plane.server, str(cluster.plane.pki), str(RESOURCES), str(WORKERS)
+        )
+        loop_seconds = await watching - began
+        plain_process.stop()
+        await empty(session, "plain")
+        watching = asyncio.ensure_future(wait_created(session, "default"))
+        began = manager.start_manager(cluster.admin_kubeconfig)
+        manager_seconds = await watching - began
+        await manager.settle()
+        writes, peak = manager.count("rest_client_requests_total"), manager.peak_megabytes()
+        manager.stop()
+        if turn < TURNS:
+            await empty(session, "default")
+        if turn:
+            plain.append(loop_seconds)
+            operator.append(manager_seconds)
+            ratios.append(manager_seconds / loop_seconds)
+    show("plain loop, process start to last DaemonSet", f"{statistics.median(plain):.2f} s", plain)
+    show("operator, process start to last DaemonSet", f"{statistics.median(operator):.2f} s", operator)
+    show("ratio operator / plain loop", f"{statistics.median(ratios):.2f}", ratios)
+    show("operator, peak memory, everything settled", f"{peak:.1f} MB")
+    show("operator, requests a resource until settled", f"{writes / RESOURCES:.2f}")
+
+
+async def empty(session: aiohttp.ClientSession, namespace: str) -> None:
+    """Delete a namespace's DaemonSets and wait until they and their events are past."""
+    await send(session, "DELETE", DAEMONSETS.format(namespace), {}, "application/json")
+
+    async def is_empty() -> bool:
+        async with session.get(DAEMONSETS.format(namespace), params={"limit": "1"}) as answer:
+            found: Json = await answer.json()
+        return not found["items"]
+
+    await until("the DaemonSets to go", is_empty)
+    await asyncio.sleep(3)
+
+
+async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
+    manager.start_manager(cluster.admin_kubeconfig)
+    await asyncio.sleep(5)
+    await manager.settle()
+    show(f"{NODES} nodes, {RESOURCES} resources: peak memory", f"{manager.peak_megabytes():.1f} MB")
+    before = manager.cpu_seconds()
+    await asyncio.sleep(IDLE_SECONDS)
+    idle = manager.cpu_seconds() - before
+    show(f"processor time idle for {IDLE_SECONDS:.0f} s", f"{idle:.2f} s")
+
+    before, reconciled = manager.cpu_seconds(), manager.count("controller_runtime_reconcile_total")
+    nodes = [f"/api/v1/nodes/kwok-{number:04}" for number in range(NODES)]
+
+    def change(number: int) -> Awaitable[None]:
+        path = nodes[number % NODES]
+        if number % 2:
+            return send(session, "PATCH", path, {"metadata": {"labels": {"bench/turn": str(number)}}})
+        images = [{"names": [f"example.com/image:{number}"], "sizeBytes": 1}]
+        return send(session, "PATCH", f"{path}/status", {"status": {"images": images}})
+
+    await spread((change(number) for number in range(CHANGES)), WORKERS)
+    await manager.settle()
+    show(f"processor time for {CHANGES} changes of nodes", f"{manager.cpu_seconds() - before:.2f} s")
+    caused = manager.count("controller_runtime_reconcile_total") - reconciled
+    show(f"reconciliations caused by {CHANGES} changes of nodes", str(caused))
+    show("peak memory after all that", f"{manager.peak_megabytes():.1f} MB")
+    manager.stop()
+
+
+async def write_first(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
+    """Have all DaemonSets made and status written."""
+    watching = asyncio.ensure_future(wait_created(session, "default"))
+    manager.start_manager(cluster.admin_kubeconfig)
+    await watching
+    await manager.settle()
+    manager.stop()
+
+
+def show(what: str, value: str, every: Iterable[float] = ()) -> None:
+    told = " ".join(f"{one:.2f}" for one in every)
+    print(f"{what:<62} {value:>10}  {f'({told})' if told else ''}".rstrip(), flush=True)
+
+
+async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> None:
+    manager = Process(cluster.folder, "manager", choose_free_ports()["etcd"])
+    async with open_session(cluster.plane.server, cluster.plane.pki) as session:
+        made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
+        await spread(made, WORKERS)
+        show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
+        try:
+            if "cold start" in parts:
+                await measure_cold_start(cluster, session, manager)
+            else:
+                await write_first(cluster, session, manager)
+            if "nodes" in parts:
+                # Its DaemonSet controller asks every DaemonSet about every change of a node, and would take all of a host.
+                cluster.stop_component(CONTROLLER_MANAGER)
+                controller = kwok.Kwok.start(cluster, kwok_artefact)
+                await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=600)
+                await measure_nodes(cluster, session, manager)
+                controller.stop()
+        finally:
+            manager.stop()
+        show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure the operator.")
+    parser.add_argument("--nodes", action="store_true", help="measure with nodes only")
+    parser.add_argument("--cold-start", action="store_true", help="measure the cold start only")
+    asked = parser.parse_args()
+    chosen = {"cold start": asked.cold_start, "nodes": asked.nodes}
+    parts = {part for part in chosen if chosen[part]} or set(chosen)
+    store = open_store()
+    store.ensure(kube.KWOK)
+    folder = run_folder(store, "bench")
+    try:
+        cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
+        cluster.kubectl("apply", "-k", str(ROOT / "config/crd"))
+        wait_for("the resource", lambda: cluster.kubectl("get", "schedexts", check=False).code == 0, 60)
+        cluster.kubectl("create", "namespace", "plain")
+        asyncio.run(measure(cluster, store.path(kube.KWOK), parts))
+    finally:
+        remove_run(store, folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""The cluster's job, live: sked is deployed, and what is asked of the API server ends in a node's kernel."""
+
+import json
+
+import click
+
+from lab import kube, kwok
+from lab.catalogue import open_store
+from lab.cluster import Cluster
+from lab.host import check_host
+from lab.machine import Machine
+from lab.node import join
+from lab.progress import Progress
+from lab.session import remove_run, run_folder, sweep
+from lab.sked_image import PROJECT, TAG, build_sked
+from lab.stage import Stage
+from lab.store import Store
+from schedkit.cli import run_program
+
+FIFO = "localhost:5000/scx_fifo"
+COLUMNS = ("get", "scx", "--no-headers")
+
+
+def make_schedext(name: str, **spec: object) -> str:
+    """A manifest, in the short form that a person would read."""
+    return json.dumps(
+        {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": name}, "spec": spec}
+    )
+
+
+class ClusterStage(Stage):
+    """Shows kubectl beside the kernel of the one real node."""
+
+    def __init__(self, machine: Machine, cluster: Cluster) -> None:
+        super().__init__(machine)
+        self._cluster = cluster
+
+    def kubectl(self, *arguments: str) -> None:
+        """Run kubectl and show what it says."""
+        result = self._cluster.kubectl(*arguments, check=False)
+        self.show("$", f"kubectl {' '.join(arguments)}", result.stdout + result.stderr)
+
+    def apply(self, manifest: str) -> None:
+        """Apply a manifest and show both."""
+        self.show(
+            "$", f"kubectl apply -f - <<<'{manifest}'", self._cluster.kubectl("apply", "-f", "-", input=manifest).stdout
+        )
+
+    def watch_ready(self, name: str) -> None:
+        """Show the columns of a resource until it is ready."""
+
+        def look() -> str:
+            found = self._cluster.kubectl(*COLUMNS, name, check=False).stdout
+            return " ".join(found.split()[:-1])  # without the age, which always changes
+
+        self.watch("kubectl get scx", look, lambda said: said.endswith(" Ready"))
+
+
+def deploy(store: Store, machine: Machine, cluster: Cluster, progress: Progress) -> None:
+    """Build the operator's image, push it to the machine's registry, and install config/default with it."""
+    with progress.step("building and deploying sked"):
+        build_sked(store, machine.registry)
+        manifests = cluster.kubectl("kustomize", str(PROJECT / "config/default")).stdout
+        manifests = manifests.replace("image: controller:latest", f"image: localhost:5000/{TAG}")
+        cluster.kubectl("apply", "-f", "-", input=manifests)
+        cluster.kubectl("-n", "sked-system", "rollout", "status", "deployment", "--timeout=120s", timeout=130)
+
+
+def play(stage: ClusterStage) -> None:
+    """The story: apply, conflict, hand-over, swap, delete."""
+    stage.say(
+        "A cluster with one real node (its kernel has sched_ext) and two simulated ones; sked runs on the real one:"
+    )
+    stage.kubectl("get", "nodes", "-L", "kernel")
+    stage.kubectl("-n", "sked-system", "get", "pods")
+
+    stage.say("One resource, every node:")
+    stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v1"))
+    stage.watch_ready("everywhere")
+    stage.watch_slot("enabled schedkit_fifo")
+
+    stage.say("A second one wants the real node too, with a higher priority. It gets it, and nothing crash-loops:")
+    stage.apply(make_schedext("special", sched=f"{FIFO}:v2", nodeSelector={"kernel": "real"}, priority=10))
+    stage.watch_slot("enabled schedkit_fifo2")
+    stage.watch_ready("special")
+    stage.watch_ready("everywhere")
+    stage.kubectl("get", "scx")
+    conflicted = (
+        '{range .items[*]}{.metadata.name}{": "}{.status.conditions[?(@.type=="Conflicted")].message}{"\\n"}{end}'
+    )
+    stage.kubectl("get", "scx", "-o", f"jsonpath={conflicted}")
+    stage.kubectl("get", "pods")
+
+    stage.say("It goes, and the first takes over:")
+    stage.kubectl("delete", "schedext", "special")
+    stage.watch_slot("enabled schedkit_fifo")
+
+    stage.say("A new image is swapped in:")
+    stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v2"))
+    stage.watch_slot("enabled schedkit_fifo2")
+    stage.watch_ready("everywhere")
+
+    stage.say("Deleted, and the kernel is back to its own scheduler:")
+    stage.kubectl("delete", "schedext", "everywhere")
+    stage.watch_slot("disabled")
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+def demo_cluster() -> None:
+    """Deploy sked to a cluster with a real sched_ext node and watch it work."""
+    check_host()
+    store = open_store()
+    sweep(store)
+    folder = run_folder(store, "demo")
+    try:
+        store.ensure(kube.KWOK)
+        machine = Machine.start(store, folder / "machine")
+        cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
+        with store.progress.step("joining the machine as a node"):
+            join(machine, cluster, "lab")
+        cluster.kubectl("label", "node", "lab", "kernel=real")
+        deploy(store, machine, cluster, store.progress)  # first, so that its pod lands on the node that can run it
+        kwok.Kwok.start(cluster, store.path(kube.KWOK))
+        kwok.add_nodes(cluster, 2, labels={"kernel": "simulated"}, prefix="simulated")
+        play(ClusterStage(machine, cluster))
+    finally:
+        remove_run(store, folder)
+    click.echo("\nThe cluster is gone. To have one to play with: .venv/bin/python -m lab up")
+
+
+if __name__ == "__main__":
+    run_program(demo_cluster, "make demo-cluster")

@@ -1,0 +1,439 @@
+"""The operator through kills, restarts, lost history, rivals for its lease, missing rights and odd resources."""
+
+import json
+import os
+import random
+import signal
+import socket
+import urllib.request
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lab import https, kwok
+from lab.cluster import Cluster
+from lab.components import API_SERVER, ETCD
+from lab.waiting import NotYetError, wait_for
+from tests.integration.sked_controller.operator import (
+    SECONDS,
+    Json,
+    Operator,
+    apply,
+    condition,
+    fetch,
+    has,
+    make_schedext,
+    wait_absent,
+    wait_object,
+)
+
+A, B = "example.com/a:1", "example.com/b:1"
+LEASE = "b4c95cb3.schedkit.io"
+PODS = "/api/v1/pods"
+ROUNDS, RESOURCES, SLOTS = 6, 30, 5
+READY = has("Ready", "True", "Ready")
+
+
+@pytest.fixture
+def alone(clean: Cluster, operator: Operator) -> Iterator[Operator]:
+    """The operator without a lease, which a killed one would hold for a while; afterwards it is as it was before."""
+    operator.stop()
+    operator.start()
+    yield operator
+    operator.stop()
+    operator.start("--leader-elect")
+
+
+def fetch_all(cluster: Cluster, kind: str) -> list[Json]:
+    found: list[Json] = json.loads(cluster.kubectl("get", kind, "-A", "-o", "json").stdout)["items"]
+    return found
+
+
+def fetch_pods(cluster: Cluster, name: str) -> dict[str, str]:
+    """The uids of a DaemonSet's pods by their nodes."""
+    found = json.loads(cluster.kubectl("get", "pods", "-l", f"name={name}", "-o", "json").stdout)["items"]
+    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in found}
+
+
+def signal_operator(operator: Operator, number: signal.Signals) -> None:
+    pid = operator.daemon.pid()
+    assert pid is not None
+    os.kill(pid, number)
+
+
+def kill(operator: Operator) -> None:
+    """End it at once, without a chance to finish or to release anything."""
+    signal_operator(operator, signal.SIGKILL)
+    wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+
+
+@contextmanager
+def recorded(cluster: Cluster) -> Iterator[list[set[str]]]:
+    """Each set of DaemonSets that had pods on one node at the same time, known when the block has ended."""
+    with cluster.connect() as connection:
+        before = json.loads(connection.request("GET", PODS).body)
+    shared: list[set[str]] = []
+    yield shared
+    # The API server tells what happened since a version, as long as it remembers.
+    query = f"watch=true&resourceVersion={before['metadata']['resourceVersion']}&timeoutSeconds=1"
+    with cluster.connect() as connection:
+        lines = connection.request("GET", f"{PODS}?{query}").body.splitlines()
+    changes = [("ADDED", pod) for pod in before["items"]]
+    changes += [(event["type"], event["object"]) for event in map(json.loads, lines)]
+    nodes: dict[str, dict[str, str]] = defaultdict(dict)
+    for change, pod in changes:
+        node = nodes[pod["spec"].get("nodeName", "")]
+        if change == "DELETED":
+            node.pop(pod["metadata"]["uid"], None)
+        elif pod["spec"].get("nodeName"):
+            node[pod["metadata"]["uid"]] = pod["metadata"]["labels"]["name"]
+            if len(set(node.values())) > 1:
+                shared.append(set(node.values()))
+
+
+def find_free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def serve_metrics(port: int) -> list[str]:
+    return [f"--metrics-bind-address=127.0.0.1:{port}", "--metrics-secure=false"]
+
+
+def count_requests(port: int, code: str, *methods: str) -> int:
+    """How many requests a manager has sent with these methods that were answered with this code."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    counted = [line for line in lines if line.startswith("rest_client_requests_total{") and f'code="{code}' in line]
+    return sum(int(line.split()[-1]) for line in counted if any(f'method="{method}"' in line for method in methods))
+
+
+def wait_serving(port: int) -> None:
+    def probe() -> bool:
+        try:
+            count_requests(port, "2", "GET")
+        except OSError as error:
+            raise NotYetError(str(error)) from error
+        return True
+
+    wait_for("the manager's metrics", probe, SECONDS)
+
+
+def wait_leader(cluster: Cluster, satisfies: Callable[[str], bool]) -> Json:
+    return wait_object(cluster, "lease", LEASE, lambda lease: satisfies(lease["spec"].get("holderIdentity") or ""))
+
+
+def wait_exactly(cluster: Cluster, expected: dict[str, str]) -> None:
+    """Wait until there are these DaemonSets (name → image) and no other, each owned by the resource there is now."""
+
+    def probe() -> bool:
+        owners = {found["metadata"]["name"]: found["metadata"]["uid"] for found in fetch_all(cluster, "schedexts")}
+        wanted = {name: (image, owners.get(name)) for name, image in expected.items()}
+        seen = {
+            found["metadata"]["name"]: (
+                found["spec"]["template"]["spec"]["containers"][0]["image"],
+                found["metadata"]["ownerReferences"][0]["uid"],
+            )
+            for found in fetch_all(cluster, "daemonsets")
+        }
+        if seen != wanted:
+            odd = {name for name in seen | wanted if seen.get(name) != wanted.get(name)}
+            raise NotYetError(str({name: (seen.get(name), wanted.get(name)) for name in odd})[:3000])
+        return True
+
+    wait_for("the DaemonSets", probe, 2 * SECONDS, interval=0.5)
+
+
+def test_killed_in_a_loop_under_churn_it_leaves_nothing_missing_doubled_or_stale(
+    clean: Cluster, alone: Operator
+) -> None:
+    for slot in range(SLOTS):
+        kwok.add_nodes(clean, 1, labels={"slot": str(slot)}, prefix=f"slot{slot}")
+    chance = random.Random(4)  # noqa: S311
+    steady = [f"r{number:02d}" for number in range(SLOTS)]  # on the nodes, and never touched
+    images: dict[str, str] = {}
+
+    def make(name: str, image: str) -> Json:
+        images[name] = image
+        return make_schedext(name, sched=image, nodeSelector={"slot": str(int(name[1:]))})
+
+    names = [f"r{number:02d}" for number in range(RESOURCES)]
+    apply(clean, *(make(name, A) for name in names))
+    for name in steady:
+        wait_object(clean, "schedext", name, READY)
+    before = {name: fetch_pods(clean, name) for name in steady}
+    assert all(len(pods) == 1 for pods in before.values())
+
+    for turn in range(ROUNDS):
+        changing = chance.sample(names[SLOTS:], 15)
+        removed, changed = changing[:5], changing[5:]
+        gone = [name for name in removed if images.pop(name, None)]
+        if gone:
+            clean.kubectl("delete", "schedexts", *gone, "--wait=false")
+        apply(clean, *(make(name, f"example.com/a:{turn + 2}") for name in changed))
+        # In the midst of its work, at another point each time.
+        enough = chance.randrange(len(changed))
+
+        def has_begun(turn: int = turn, enough: int = enough) -> bool:
+            return f"{fetch_all(clean, 'daemonsets')}".count(f"'example.com/a:{turn + 2}'") >= enough
+
+        wait_for(f"{enough} DaemonSets of turn {turn}", has_begun, SECONDS)
+        kill(alone)
+        alone.start()
+
+    wait_exactly(clean, images)
+    for name in images:
+        wait_object(clean, "schedext", name, has("Progressing", "False", "Settled"))
+    assert {name: fetch_pods(clean, name) for name in steady} == before
+    clean.kubectl("delete", "nodes", *(f"slot{slot}-0000" for slot in range(SLOTS)))
+
+
+def test_api_server_restart_is_survived_by_the_same_process(clean: Cluster, alone: Operator) -> None:
+    apply(clean, make_schedext("kept", sched=A, nodeSelector={"pool": "large"}))
+    wait_object(clean, "schedext", "kept", READY)
+    pods, process = fetch_pods(clean, "kept"), alone.daemon.pid()
+
+    clean.stop_component(API_SERVER)
+    clean.start_component(API_SERVER)
+
+    apply(clean, make_schedext("later", sched=B, nodeSelector={"pool": "small"}))
+    wait_object(clean, "schedext", "later", READY)
+    assert fetch_pods(clean, "kept") == pods
+    assert alone.daemon.pid() == process
+
+
+def compact(cluster: Cluster) -> None:
+    """Have etcd forget everything but the present."""
+    context = https.make_context(cluster.plane.pki, "etcd-ca", "etcd-client")
+    with https.connect(cluster.plane.ports[ETCD], context) as connection:
+        now = json.loads(connection.request("POST", "/v3/kv/range", {"key": "AA=="}).body)["header"]["revision"]
+        answer = connection.request("POST", "/v3/kv/compaction", {"revision": now, "physical": True})
+    assert answer.status == 200, answer.text
+
+
+def test_what_changed_beyond_the_history_of_etcd_is_found(clean: Cluster, alone: Operator) -> None:
+    large, small = {"pool": "large"}, {"pool": "small"}
+    apply(clean, make_schedext("changed", sched=A, nodeSelector=large))
+    apply(clean, make_schedext("removed", sched=A, nodeSelector=small))
+    wait_object(clean, "schedext", "changed", READY)
+    wait_object(clean, "schedext", "removed", READY)
+
+    signal_operator(alone, signal.SIGSTOP)
+    apply(clean, make_schedext("changed", sched=B, nodeSelector=large))
+    clean.kubectl("delete", "schedext", "removed")
+    apply(clean, make_schedext("added", sched=B, nodeSelector=small))
+    clean.stop_component(API_SERVER)  # its own memory of changes goes with it
+    compact(clean)
+    clean.start_component(API_SERVER)
+    process = alone.daemon.pid()
+    signal_operator(alone, signal.SIGCONT)
+
+    wait_exactly(clean, {"changed": B, "added": B})
+    wait_object(clean, "schedext", "changed", READY)
+    wait_object(clean, "schedext", "added", READY)
+    assert "history is gone" in alone.log()
+    assert alone.daemon.pid() == process
+
+
+def test_stolen_lease_ends_the_operator_and_is_taken_when_it_runs_out(clean: Cluster, operator: Operator) -> None:
+    wait_leader(clean, bool)
+    clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps({"spec": {"holderIdentity": "thief"}}))
+    wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+    assert "thief leads now" in operator.log()
+
+    apply(clean, make_schedext("waiting", sched=A))
+    operator.daemon.stop()
+    operator.start("--leader-elect")
+    wait_for("the operator to stand by", lambda: "thief leads" in operator.log(), SECONDS)
+    assert fetch(clean, "daemonset", "waiting") is None
+    wait_leader(clean, lambda holder: holder not in ("", "thief"))
+    wait_object(clean, "schedext", "waiting", READY)
+
+
+def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
+    clean: Cluster, operator: Operator
+) -> None:
+    ports = find_free_port(), find_free_port()
+    operator.stop()
+    operator.start("--leader-elect", *serve_metrics(ports[0]))
+    first = wait_leader(clean, bool)["spec"]
+    second = Operator(clean, name="sked-second")
+    second.start("--leader-elect", *serve_metrics(ports[1]))
+    try:
+        wait_serving(ports[1])
+        wait_for("the second to stand by", lambda: f"{first['holderIdentity']} leads" in second.log(), SECONDS)
+        apply(clean, *(make_schedext(f"m{n}", sched=A, nodeSelector={"slot": str(n)}) for n in range(10)))
+        wait_exactly(clean, {f"m{n}": A for n in range(10)})
+        assert count_requests(ports[0], "20", "PATCH") >= 10
+        assert count_requests(ports[1], "", "PATCH", "POST", "PUT", "DELETE") == 0
+
+        kill(operator)
+        apply(clean, *(make_schedext(f"m{n}", sched=B, nodeSelector={"slot": str(n)}) for n in range(10)))
+        wait_exactly(clean, {f"m{n}": B for n in range(10)})
+        now = wait_leader(clean, bool)["spec"]
+        assert now["holderIdentity"] != first["holderIdentity"]
+        assert now["leaseTransitions"] == first["leaseTransitions"] + 1
+    finally:
+        second.stop()
+        operator.stop()
+        operator.start("--leader-elect")
+
+
+def grant(cluster: Cluster, user: str, daemonsets: list[str]) -> None:
+    """Give a user what the operator needs, and of DaemonSets these verbs."""
+    look = ["get", "list", "watch"]
+    rules = [
+        {"apiGroups": ["sked.schedkit.io"], "resources": ["schedexts", "schedexts/status"], "verbs": [*look, "patch"]},
+        {"apiGroups": [""], "resources": ["pods", "nodes"], "verbs": look},
+        {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": [*look, *daemonsets]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]},
+        # To set an owner reference that blocks deletion takes the right to set finalizers.
+        {"apiGroups": ["sked.schedkit.io"], "resources": ["schedexts/finalizers"], "verbs": ["update"]},
+    ]
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": user}}
+    binding = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": user}}
+    to = {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    apply(cluster, role | {"rules": rules}, binding | to)
+
+
+def test_missing_rights_are_a_condition_and_a_log_line_not_a_loop(clean: Cluster, operator: Operator) -> None:
+    operator.stop()
+    grant(clean, "limited", [])
+    kubeconfig = clean.folder / "limited.kubeconfig"
+    kubeconfig.write_text(clean.make_kubeconfig("limited"))
+    port = find_free_port()
+    limited = Operator(clean, name="sked-limited", kubeconfig=kubeconfig)
+    limited.start(*serve_metrics(port))
+    try:
+        for name, pool in (("first", "large"), ("second", "small")):
+            apply(clean, make_schedext(name, sched=A, nodeSelector={"pool": pool}))
+            refused = wait_object(clean, "schedext", name, has("Degraded", "True", "Forbidden"))
+            assert condition(refused, "Ready") == ("False", "Forbidden")
+            told = next(found for found in refused["status"]["conditions"] if found["type"] == "Degraded")["message"]
+            assert 'User "limited" cannot patch resource "daemonsets"' in told
+        assert "cannot write DaemonSet" in limited.log()
+        # Each of the two is tried when it comes and when its status has been written, and then left for a while.
+        assert count_requests(port, "403", "PATCH") <= 8
+
+        grant(clean, "limited", ["create", "patch"])
+        clean.kubectl("label", "schedext", "first", "second", "try=again")
+        wait_object(clean, "schedext", "first", READY)
+        wait_object(clean, "schedext", "second", READY)
+
+        apply(clean, make_schedext("first", sched=A, nodeSelector={"pool": "large"}, suspend=True))
+        wait_object(clean, "schedext", "first", has("Degraded", "True", "Forbidden"))
+        grant(clean, "limited", ["create", "patch", "delete"])
+        clean.kubectl("label", "schedext", "first", "try=once-more", "--overwrite")
+        wait_object(clean, "schedext", "first", has("Ready", "True", "Suspended"))
+    finally:
+        limited.stop()
+        operator.start("--leader-elect")
+
+
+@contextmanager
+def without_validation(cluster: Cluster) -> Iterator[None]:
+    """As if the resources of the block were stored before there was validation."""
+    definition = fetch(cluster, "crd", "schedexts.sked.schedkit.io")
+    assert definition
+    for part in ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"):
+        definition["metadata"].pop(part, None)
+    definition.pop("status")
+    lax = json.loads(json.dumps(definition))
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    lax["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = anything
+    probe = json.dumps(make_schedext("probe", sched=" "))
+
+    def accepts() -> bool:
+        return cluster.kubectl("create", "--dry-run=server", "-f", "-", input=probe, check=False).code == 0
+
+    cluster.kubectl("replace", "-f", "-", input=json.dumps(lax))
+    wait_for("validation to end", accepts, SECONDS)
+    try:
+        yield
+    finally:
+        cluster.kubectl("replace", "-f", "-", input=json.dumps(definition))
+        wait_for("validation to begin", lambda: not accepts(), SECONDS)
+
+
+def require(key: str, operator: str, *values: str) -> Json:
+    term = {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+    required = {"nodeSelectorTerms": [term]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def test_odd_resources_say_so_and_do_not_stop_the_others(clean: Cluster) -> None:
+    with without_validation(clean):
+        apply(
+            clean,
+            make_schedext("odd-type", sched=A, priority="high", nodeSelector={"odd": "0"}),
+            make_schedext("odd-selector", sched=A, affinity=require("odd", "Sometimes", "1")),
+            make_schedext("odd-label", sched=A, nodeSelector={"odd": "not a label value!"}),
+            make_schedext("odd-amount", sched=A, nodeSelector={"odd": "2"}, resources={"limits": {"cpu": "much"}}),
+            make_schedext("odd-image", nodeSelector={"odd": "3"}),
+            make_schedext("odd.name", sched=A, nodeSelector={"odd": "4"}, pools=[]),
+        )
+    apply(clean, make_schedext("normal", sched=A, nodeSelector={"pool": "large"}))
+    wait_object(clean, "schedext", "normal", READY)
+    for name, reason in (
+        ("odd-selector", "InvalidSelector"),
+        ("odd-label", "InvalidSelector"),
+        ("odd-amount", "ApiServerRefused"),
+        ("odd-image", "Invalid"),
+    ):
+        wait_object(clean, "schedext", name, has("Degraded", "True", reason))
+    assert fetch(clean, "daemonset", "odd-type") is None
+
+
+def test_what_would_take_too_many_words_to_exclude_is_said_and_the_winner_has_its_nodes(clean: Cluster) -> None:
+    apply(clean, make_schedext("everywhere", sched=A))
+    wait_object(clean, "schedext", "everywhere", READY)
+    strong = []
+    for number in range(7):
+        term = {"matchExpressions": [{"key": f"k{number}-{n}", "operator": "In", "values": ["x"]} for n in range(3)]}
+        required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+        strong.append(make_schedext(f"strong-{number}", sched=B, affinity=required, priority=10 - number))
+    apply(clean, *strong)
+    wait_object(clean, "schedext", "everywhere", has("Degraded", "True", "SelectorTooComplex"))
+    wait_object(clean, "schedext", "strong-0", has("Progressing", "False", "Settled"))
+
+
+@pytest.mark.parametrize("end", ["delete", "suspend", "move"])
+def test_nodes_change_hands_without_two_schedulers_on_one(clean: Cluster, end: str) -> None:
+    small = {"pool": "small"}
+    apply(clean, make_schedext("special", sched=B, nodeSelector=small, priority=10))
+    wait_object(clean, "schedext", "special", READY)
+    with recorded(clean) as shared:
+        apply(clean, make_schedext("everywhere", sched=A))
+        wait_object(clean, "schedext", "everywhere", READY)
+        assert set(fetch_pods(clean, "everywhere")) == {"large-0000", "large-0001"}
+        if end == "delete":
+            clean.kubectl("delete", "schedext", "special")
+        elif end == "suspend":
+            apply(clean, make_schedext("special", sched=B, nodeSelector=small, priority=10, suspend=True))
+        else:
+            apply(clean, make_schedext("special", sched=B, nodeSelector={"pool": "none"}, priority=10))
+        wait_object(
+            clean, "schedext", "everywhere", lambda found: READY(found) and found["status"]["nodes"]["ready"] == 3
+        )
+    assert shared == []
+
+
+def test_resource_made_anew_under_its_old_name_waits_for_the_old_daemonset_to_go(clean: Cluster) -> None:
+    for image in (A, B, A):
+        apply(clean, make_schedext("again", sched=image))
+        wait_object(clean, "schedext", "again", READY)
+        clean.kubectl("delete", "schedext", "again", "--wait=false")
+    apply(clean, make_schedext("again", sched=B))
+    wait_object(clean, "schedext", "again", READY)
+    wait_exactly(clean, {"again": B})
+    events = json.loads(clean.kubectl("get", "events.events.k8s.io", "-o", "json").stdout)["items"]
+    assert [event for event in events if event["regarding"]["name"] == "again" and event["type"] == "Warning"] == []
+    clean.kubectl("delete", "schedext", "again")
+    wait_absent(clean, "daemonset", "again")

@@ -1,0 +1,138 @@
+"""config/ against a real API server: exactly the described objects, valid to the letter, within restricted security."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lab.cluster import Cluster
+from lab.waiting import wait_for
+from tests.integration.sked_deploy.tools import NAMESPACE, ROOT, Clone
+
+IMAGE = "registry.example.com:5000/kernels/sked:v1"
+DEPLOYMENT = "sked-controller-manager"
+RENDERED = {
+    ("Namespace", NAMESPACE, None),
+    ("CustomResourceDefinition", "schedexts.sked.schedkit.io", None),
+    ("ServiceAccount", DEPLOYMENT, NAMESPACE),
+    ("Role", "sked-leader-election-role", NAMESPACE),
+    ("RoleBinding", "sked-leader-election-rolebinding", NAMESPACE),
+    ("ClusterRole", "sked-manager-role", None),
+    ("ClusterRole", "sked-metrics-auth-role", None),
+    ("ClusterRole", "sked-metrics-reader", None),
+    ("ClusterRole", "sked-schedext-editor-role", None),
+    ("ClusterRole", "sked-schedext-viewer-role", None),
+    ("ClusterRoleBinding", "sked-manager-rolebinding", None),
+    ("ClusterRoleBinding", "sked-metrics-auth-rolebinding", None),
+    ("Service", "sked-controller-manager-metrics-service", NAMESPACE),
+    ("Deployment", DEPLOYMENT, NAMESPACE),
+}
+LABELS = {
+    "control-plane": "controller-manager",
+    "app.kubernetes.io/name": "sked",
+    "app.kubernetes.io/managed-by": "kustomize",
+}
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def deployed(cluster: Cluster, clone: Clone) -> Cluster:
+    clone.make(cluster, "deploy", f"IMG={IMAGE}")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/schedexts.sked.schedkit.io", "--timeout=30s")
+    return cluster
+
+
+def render(cluster: Cluster, folder: str) -> list[Json]:
+    return list(yaml.safe_load_all(cluster.kubectl("kustomize", str(ROOT / "config" / folder)).stdout))
+
+
+def find(objects: list[Json], kind: str) -> Json:
+    (found,) = (document for document in objects if document["kind"] == kind)
+    return found
+
+
+def identify(document: Json) -> tuple[str, str, str | None]:
+    return document["kind"], document["metadata"]["name"], document["metadata"].get("namespace")
+
+
+def test_default_renders_the_described_objects_and_no_other(cluster: Cluster) -> None:
+    objects = render(cluster, "default")
+    assert len(objects) == len(RENDERED)
+    assert {identify(document) for document in objects} == RENDERED
+    assert find(objects, "Namespace")["metadata"]["labels"].items() >= LABELS.items()
+    assert find(objects, "Deployment")["metadata"]["labels"] == LABELS
+
+
+def test_manager_is_deployed_as_described(cluster: Cluster) -> None:
+    spec = find(render(cluster, "default"), "Deployment")["spec"]
+    pod = spec["template"]["spec"]
+    (container,) = pod["containers"]
+    assert spec["replicas"] == 1
+    assert (pod["serviceAccountName"], pod["terminationGracePeriodSeconds"]) == (DEPLOYMENT, 10)
+    assert (container["name"], container["image"], container["command"]) == (
+        "manager",
+        "controller:latest",
+        ["/manager"],
+    )
+    assert container["args"] == [
+        "--metrics-bind-address=:8443",
+        "--leader-elect",
+        "--health-probe-bind-address=:8081",
+    ]
+    assert container["resources"] == {
+        "limits": {"cpu": "500m", "memory": "128Mi"},
+        "requests": {"cpu": "10m", "memory": "64Mi"},
+    }
+    probes = [container[name] for name in ("livenessProbe", "readinessProbe")]
+    assert [(probe["httpGet"]["path"], probe["httpGet"]["port"]) for probe in probes] == [
+        ("/healthz", 8081),
+        ("/readyz", 8081),
+    ]
+    assert [(probe["initialDelaySeconds"], probe["periodSeconds"]) for probe in probes] == [(15, 20), (5, 10)]
+
+
+def test_metrics_service_leads_to_the_manager(cluster: Cluster) -> None:
+    objects = render(cluster, "default")
+    service = find(objects, "Service")["spec"]
+    assert service["ports"] == [{"name": "https", "port": 8443, "protocol": "TCP", "targetPort": 8443}]
+    labels = find(objects, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert service["selector"].items() <= labels.items()
+
+
+def test_monitor_selects_the_metrics_service(cluster: Cluster) -> None:
+    monitor = find(render(cluster, "prometheus"), "ServiceMonitor")
+    service = find(render(cluster, "default"), "Service")
+    assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
+
+
+@pytest.mark.parametrize("folder", ["crd", "default", "manager", "network-policy", "rbac", "samples"])
+def test_folder_passes_strict_validation(deployed: Cluster, folder: str) -> None:
+    words = ("apply", "--dry-run=server", "--validate=strict", "-k", str(ROOT / "config" / folder))
+    assert deployed.kubectl(*words).stdout
+
+
+@pytest.mark.parametrize("sample", sorted((ROOT / "config/samples").glob("sked_*.yaml")), ids=lambda path: path.stem)
+def test_sample_passes_strict_validation(deployed: Cluster, sample: Path) -> None:
+    words = ("apply", "--dry-run=server", "--validate=strict", "-f", str(sample))
+    assert "created (server dry run)" in deployed.kubectl(*words).stdout
+
+
+def test_restricted_pod_security_admits_the_manager_and_nothing_worse(deployed: Cluster) -> None:
+    namespace = json.loads(deployed.kubectl("get", "namespace", NAMESPACE, "-o", "json").stdout)
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+    def list_pods() -> list[Json]:
+        found: list[Json] = json.loads(deployed.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json").stdout)["items"]
+        return found
+
+    (pod,) = wait_for("the manager's pod to be admitted", list_pods, 30)
+    assert [container["image"] for container in pod["spec"]["containers"]] == [IMAGE]
+
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other", "namespace": NAMESPACE}}
+    pod["spec"] = {"containers": [{"name": "other", "image": IMAGE, "securityContext": {"privileged": True}}]}
+    refused = deployed.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(pod), check=False)
+    assert 'violates PodSecurity "restricted' in refused.stderr

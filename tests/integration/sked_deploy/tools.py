@@ -1,0 +1,41 @@
+"""The make targets as a user runs them, in a copy of what they need, against a lab's cluster."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.cluster import Cluster
+from lab.process import Result
+
+ROOT = Path(__file__).parents[3]
+NAMESPACE = "sked-system"
+
+
+class Clone:
+    """The files behind the make targets, without the tree they come from: dist/ is the test's own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("config", "scripts"):
+            shutil.copytree(ROOT / name, folder / name)
+        shutil.copy(ROOT / "Makefile", folder)
+
+    def make(self, cluster: Cluster | None, *words: str, check: bool = True) -> Result:
+        """Run `make WORDS…` with the cluster's kubeconfig as the current one, or with none."""
+        environment = dict(os.environ) | {"KUBECONFIG": os.devnull, "KUBERC": "off"}
+        if cluster:
+            environment["KUBECONFIG"] = str(cluster.admin_kubeconfig)
+            words = (f"KUBECTL={cluster.plane.binaries.kubectl} --cache-dir={cluster.folder}/kubectl-cache", *words)
+        done = subprocess.run(
+            ["make", "--no-print-directory", *words],
+            cwd=self.folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert done.returncode == 0 or not check, done.stderr
+        return Result(done.stdout, done.stderr, done.returncode)

@@ -1,0 +1,214 @@
+"""What the chart becomes: by default what kustomize gives, and with each option what the option says."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import schedkit
+from lab.kube import Binaries
+from schedkit.sked.api import generate
+from schedkit.sked.cli import manager
+from tests.integration.sked_helm.tools import (
+    CHART,
+    CRD,
+    EVERYTHING,
+    HELM_LABELS,
+    NOTHING,
+    ROOT,
+    Helm,
+    Object,
+    Objects,
+    render_kustomize,
+    without_tool,
+)
+
+MANAGER = ("Deployment", "sked-controller-manager")
+ROLE_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
+
+
+def select_manager(objects: Objects) -> tuple[Object, Object]:
+    pod: Object = objects[MANAGER]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    return pod, container
+
+
+@pytest.mark.parametrize("values", [{}, EVERYTHING, NOTHING])
+def test_lint_finds_nothing(helm: Helm, values: Mapping[str, Any]) -> None:
+    told = helm.run("lint", "--strict", CHART, values=values).stdout
+    assert "0 chart(s) failed" in told
+    assert not re.search("WARNING|ERROR", told), told
+
+
+def test_default_is_the_kustomize_installation(helm: Helm, binaries: Binaries) -> None:
+    described = render_kustomize(binaries.kubectl, "default")
+    del described["Namespace", "sked-system"]  # helm makes it
+    rendered = helm.template()
+    assert {key: without_tool(value) for key, value in rendered.items()} == {
+        key: without_tool(value) for key, value in described.items()
+    }
+
+
+@pytest.mark.parametrize("folder", ["network-policy", "prometheus"])
+def test_optional_objects_are_those_of_kustomize(helm: Helm, binaries: Binaries, folder: str) -> None:
+    rendered = helm.template(
+        values={"networkPolicy": {"enabled": True}, "metrics": {"serviceMonitor": {"enabled": True}}}
+    )
+    ((key, described),) = render_kustomize(binaries.kubectl, folder).items()
+    assert without_tool(rendered[key]) == without_tool(described)
+
+
+def test_objects_say_that_helm_made_them(helm: Helm) -> None:
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    for thing in helm.template(values=EVERYTHING).values():
+        labels = thing["metadata"]["labels"]
+        assert [labels[name] for name in HELM_LABELS] == ["Helm", f"sked-{version}"]
+
+
+def test_definition_is_the_generated_one(helm: Helm, tmp_path: Path) -> None:
+    name = generate.CRD_FILE.name
+    generated = (ROOT / generate.CRD_FILE).read_text()
+    assert (CHART / "files" / name).read_text() == generated, f"cp {generate.CRD_FILE} charts/sked/files/"
+    helm.run("package", CHART, "--destination", tmp_path)
+    (package,) = tmp_path.glob("sked-*.tgz")
+    crd = helm.template(chart=package)["CustomResourceDefinition", CRD]
+    assert without_tool(crd) == yaml.safe_load(generated)
+
+
+def test_package_becomes_the_same_objects(helm: Helm, tmp_path: Path) -> None:
+    helm.run("package", CHART, "--destination", tmp_path)
+    (package,) = tmp_path.glob("sked-*.tgz")
+    assert helm.template(chart=package, values=EVERYTHING) == helm.template(values=EVERYTHING)
+
+
+def test_chart_is_of_the_version_that_it_installs() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == schedkit.__version__
+
+
+def test_defaults_are_those_of_the_manager() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    flags = {option.name: option.default for option in manager.params}
+    assert (values["workers"], values["logLevel"], values["logFormat"]) == (
+        flags["workers"],
+        flags["log_level"],
+        flags["log_format"],
+    )
+    assert f":{values['health']['port']}" == flags["health_probe_bind_address"]
+    assert values["metrics"]["secure"] == flags["metrics_secure"]
+
+
+def test_manager_is_started_with_what_the_values_say(helm: Helm) -> None:
+    _, container = select_manager(helm.template(values=EVERYTHING))
+    assert container["args"] == [
+        "--metrics-bind-address=:9443",
+        "--metrics-cert-path=/etc/sked/metrics",
+        "--leader-elect",
+        "--health-probe-bind-address=:9081",
+        "--namespace=games",
+        "--namespace=batch",
+        "--workers=4",
+        "--log-level=debug",
+        "--log-format=json",
+    ]
+    manager.make_context("sked manager", container["args"])  # and it takes all of them
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["port"] == 9081
+    assert container["volumeMounts"] == [
+        {"name": "metrics-certificate", "mountPath": "/etc/sked/metrics", "readOnly": True}
+    ]
+
+
+def test_pod_is_what_the_values_say(helm: Helm) -> None:
+    objects = helm.template(values=EVERYTHING)
+    deployment = objects[MANAGER]["spec"]
+    pod, container = select_manager(objects)
+    assert deployment["replicas"] == 3
+    assert deployment["selector"] == {"matchLabels": {"control-plane": "controller-manager"}}
+    assert deployment["template"]["metadata"] == {
+        "annotations": {"kubectl.kubernetes.io/default-container": "manager", "example.com/owner": "kernel team"},
+        "labels": {"control-plane": "controller-manager", "example.com/tier": "infra"},
+    }
+    for name in ("imagePullSecrets", "nodeSelector", "tolerations", "affinity", "priorityClassName"):
+        assert pod[name] == EVERYTHING[name]
+    assert pod["serviceAccountName"] == "scheduler-operator"
+    assert pod["volumes"] == [{"name": "metrics-certificate", "secret": {"secretName": "metrics-certificate"}}]
+    assert container["image"] == f"registry.example.com:5000/tools/sked@{EVERYTHING['image']['digest']}"
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["resources"] == {
+        "limits": {"memory": "256Mi", "cpu": 1},
+        "requests": {"cpu": "10m", "memory": "64Mi"},
+    }
+
+
+def test_labels_of_the_selector_cannot_be_changed(helm: Helm) -> None:
+    values = {"podLabels": {"control-plane": "mine"}}
+    template = helm.template(values=values)[MANAGER]["spec"]["template"]
+    assert template["metadata"]["labels"] == {"control-plane": "controller-manager"}
+
+
+def test_account_that_the_values_name_gets_the_rights(helm: Helm) -> None:
+    for values, account in ((EVERYTHING, "scheduler-operator"), (NOTHING, "somebody")):
+        objects = helm.template(values=values)
+        bindings = [thing for (kind, _), thing in objects.items() if kind.endswith("Binding")]
+        assert bindings
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": "sked-system"}
+        assert all(binding["subjects"] == [subject] for binding in bindings)
+        assert (("ServiceAccount", account) in objects) == (account == "scheduler-operator")
+    assert select_manager(helm.template(values=NOTHING))[0]["serviceAccountName"] == "somebody"
+
+
+def test_what_is_off_takes_no_rights_and_makes_no_objects(helm: Helm) -> None:
+    objects = helm.template(values=NOTHING)
+    assert set(objects) == {
+        MANAGER,
+        ("ClusterRole", "sked-manager-role"),
+        ("ClusterRoleBinding", "sked-manager-rolebinding"),
+        ("ClusterRole", "sked-schedext-editor-role"),
+        ("ClusterRole", "sked-schedext-viewer-role"),
+    }
+    _, container = select_manager(objects)
+    assert container["args"] == ["--health-probe-bind-address=:8081"]
+    assert "resources" not in container
+
+
+def test_metrics_without_tls_need_no_rights(helm: Helm) -> None:
+    objects = helm.template(values={"metrics": {"secure": False, "serviceMonitor": {"enabled": True}}})
+    assert "--metrics-secure=false" in select_manager(objects)[1]["args"]
+    assert not [name for kind, name in objects if kind in ROLE_KINDS and "metrics" in name]
+    (port,) = objects["Service", "sked-controller-manager-metrics-service"]["spec"]["ports"]
+    (endpoint,) = objects["ServiceMonitor", "sked-controller-manager-metrics-monitor"]["spec"]["endpoints"]
+    assert endpoint == {"path": "/metrics", "port": port["name"], "scheme": "http"}
+
+
+def test_monitor_checks_a_given_certificate(helm: Helm) -> None:
+    objects = helm.template(values=EVERYTHING)
+    (endpoint,) = objects["ServiceMonitor", "sked-controller-manager-metrics-monitor"]["spec"]["endpoints"]
+    assert endpoint["tlsConfig"] == {
+        "serverName": "sked-controller-manager-metrics-service.sked-system.svc",
+        "ca": {"secret": {"name": "metrics-certificate", "key": "ca.crt"}},
+    }
+
+
+def test_policy_lets_nobody_in_when_there_are_no_metrics(helm: Helm) -> None:
+    objects = helm.template(values={"metrics": {"enabled": False}, "networkPolicy": {"enabled": True}})
+    policy = objects["NetworkPolicy", "sked-allow-metrics-traffic"]["spec"]
+    assert (policy["policyTypes"], "ingress" in policy) == (["Ingress"], False)
+
+
+@pytest.mark.parametrize(("release", "prefix"), [("my-sked", "my-sked"), ("prod", "prod-sked"), (53 * "a", 28 * "a")])
+def test_names_begin_with_the_release(helm: Helm, release: str, prefix: str) -> None:
+    names = [name for kind, name in helm.template(release=release) if kind != "CustomResourceDefinition"]
+    assert all(name.startswith(f"{prefix}-") and len(name) <= 63 for name in names)
+
+
+def test_definition_is_kept_only_when_asked(helm: Helm) -> None:
+    def read_policy(*words: str) -> Any:
+        metadata = helm.template(*words)["CustomResourceDefinition", CRD]["metadata"]
+        return metadata.get("annotations", {}).get("helm.sh/resource-policy")
+
+    assert read_policy() == "keep"
+    assert read_policy("--set", "crds.keep=false") is None

@@ -1,0 +1,96 @@
+"""Wrong values are refused in words that name the value, and the documentation lists every one of them."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.integration.sked_helm.tools import CHART, NAMESPACE, RELEASE, ROOT, Helm
+
+DOCUMENTATION = ROOT / "docs/sked/helm.md"
+Schema = dict[str, Any]
+
+REFUSED = [
+    ("replica=2", "additional properties 'replica' not allowed"),
+    ("image.name=sked", "at '/image': additional properties 'name' not allowed"),
+    ("metrics.serviceMonitor.on=true", "at '/metrics/serviceMonitor': additional properties 'on' not allowed"),
+    ("resources.limit.cpu=1", "at '/resources': additional properties 'limit' not allowed"),
+    ("affinity.nodes.a=b", "at '/affinity': additional properties 'nodes' not allowed"),
+    ("image.repository=sked:v1", "at '/image/repository'"),
+    ("image.tag=15", "at '/image/tag': got number, want string"),
+    ("image.digest=sha256:abc", "at '/image/digest'"),
+    ("image.pullPolicy=Sometimes", "at '/image/pullPolicy': value must be one of"),
+    ("image=null", "missing property 'image'"),
+    ("imagePullSecrets[0]=secret", "at '/imagePullSecrets/0': got string, want object"),
+    ("replicas=many", "at '/replicas': got string, want integer"),
+    ("leaderElection=maybe", "at '/leaderElection': got string, want boolean"),
+    ("metrics.port=70000", "at '/metrics/port': maximum: got 70,000, want 65,535"),
+    ("metrics.certificateSecret=Not_A_Name", "at '/metrics/certificateSecret'"),
+    ("health.port=0", "at '/health/port': minimum: got 0, want 1"),
+    ("watchNamespaces[0]=Games", "at '/watchNamespaces/0'"),
+    ("watchNamespaces=games", "at '/watchNamespaces': got string, want array"),
+    ("workers=0", "at '/workers': minimum: got 0, want 1"),
+    ("logLevel=loud", "at '/logLevel': value must be one of 'debug', 'info', 'warning', 'error'"),
+    ("logFormat=xml", "at '/logFormat': value must be one of 'text', 'json'"),
+    ("tolerations[0].keys=a", "at '/tolerations/0': additional properties 'keys' not allowed"),
+    ("podLabels.tier=1", "at '/podLabels/tier': got number, want string"),
+    ("crds.keep=null", "at '/crds': missing property 'keep'"),
+    ("replicas=2,leaderElection=false", "replicas: several managers without leaderElection would undo"),
+    ("serviceAccount.create=false", "serviceAccount: with create=false, name the account"),
+    ("metrics.secure=false,metrics.certificateSecret=a", "metrics that are not served over TLS have no certificate"),
+    ("metrics.enabled=false,metrics.serviceMonitor.enabled=true", "there are no metrics to collect"),
+    ("metrics.port=8081", "metrics.port and health.port are the same"),
+]
+
+
+@pytest.mark.parametrize(("setting", "words"), REFUSED)
+def test_wrong_value_is_refused_by_name(helm: Helm, setting: str, words: str) -> None:
+    told = helm.run("template", RELEASE, CHART, "--namespace", NAMESPACE, "--set", setting, check=False)
+    assert (told.code, told.stdout) == (1, "")
+    assert words in told.stderr
+
+
+def test_values_of_a_chart_around_this_one_are_let_through(helm: Helm) -> None:
+    assert helm.template("--set", "global.registry=registry.example.com") == helm.template()
+
+
+def find_values(schema: Schema, defaults: Any, path: str = "") -> list[tuple[str, Any, str]]:
+    """Every value that can be set, with its default and what it does; a description ends the way down."""
+    if "description" in schema:
+        return [(path, defaults, schema["description"])]
+    return [
+        row
+        for name, below in schema["properties"].items()
+        if name != "global"
+        for row in find_values(below, defaults[name], f"{path}.{name}".lstrip("."))
+    ]
+
+
+def render_table() -> str:
+    """The table of values, from the schema and values.yaml."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    rows = ["| value | default | what it does |", "|---|---|---|"]
+    for path, default, sentence in find_values(schema, defaults):
+        told = yaml.safe_dump(default, default_flow_style=True, width=1000).removesuffix("\n").removesuffix("\n...")
+        rows.append(f"| `{path}` | `{told}` | {sentence} |".replace("`''`", ""))
+    return "\n".join(rows) + "\n"
+
+
+def test_every_value_has_a_default_and_a_place_in_the_schema() -> None:
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+
+    def check(schema: Schema, defaults: Any) -> None:
+        names = set(schema["properties"]) - {"global"}
+        assert names == set(defaults)
+        for name in names:
+            if "description" not in schema["properties"][name]:
+                check(schema["properties"][name], defaults[name])
+
+    check(schema, defaults)
+
+
+def test_documentation_lists_every_value() -> None:
+    assert render_table() in DOCUMENTATION.read_text(), f"the table should be:\n{render_table()}"

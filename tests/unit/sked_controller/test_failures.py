@@ -1,0 +1,119 @@
+"""Pods that do not run, in words that stay the same."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from schedkit.sked.controller.failures import find_failures, is_overdue, read_node
+from schedkit.sked.controller.objects import Pod
+from tests.unit.sked_controller.making import CREATED, make_pod
+
+FAULT = 'failed to pull and unpack image "example.com/a:1": not found'
+BACK_OFF = f'Back-off pulling image "example.com/a:1": ErrImagePull: {FAULT}'
+
+
+def describe(*containers: dict[str, Any], **status: Any) -> tuple[str, str] | None:
+    """Reason and message of a pod with these container statuses."""
+    found = find_failures([make_pod(containerStatuses=list(containers), **status)])
+    return (found[0].reason, found[0].message) if found else None
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    return {"state": {"waiting": {"reason": reason, "message": message}}}
+
+
+def test_pull_error_and_its_back_off_are_one_failure() -> None:
+    assert describe(waiting("ErrImagePull", FAULT)) == ("PullFailed", FAULT)
+    assert describe(waiting("ImagePullBackOff", BACK_OFF)) == ("PullFailed", FAULT)
+
+
+@pytest.mark.parametrize("reason", ["InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"])
+def test_other_ways_of_not_getting_an_image_are_the_same_reason(reason: str) -> None:
+    assert describe(waiting(reason)) == ("PullFailed", reason)
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        ({"exitCode": 1, "reason": "Error"}, "the scheduler ended with status 1"),
+        ({"exitCode": 16, "reason": "Error", "message": "EBUSY\n"}, "the scheduler ended with status 16: EBUSY"),
+        ({"exitCode": 137, "signal": 9, "reason": "OOMKilled"}, "the scheduler ended with signal 9: OOMKilled"),
+        ({"exitCode": 0, "reason": "Completed"}, "the scheduler ended with status 0"),
+    ],
+)
+def test_crash_loop_tells_how_the_scheduler_ended_whether_it_waits_or_has_just_ended(
+    ended: dict[str, Any], told: str
+) -> None:
+    looping = waiting("CrashLoopBackOff", "back-off 40s") | {"lastState": {"terminated": ended}}
+    assert describe(looping) == ("CrashLooping", told)
+    assert describe({"state": {"terminated": ended}}) == ("CrashLooping", told)
+
+
+def test_crash_loop_without_a_known_end_is_still_one() -> None:
+    assert describe(waiting("CrashLoopBackOff")) == ("CrashLooping", "the scheduler ends again and again")
+
+
+@pytest.mark.parametrize("reason", ["", "ContainerCreating", "PodInitializing"])
+def test_beginning_is_no_failure(reason: str) -> None:
+    assert describe(waiting(reason)) is None
+
+
+def test_running_is_no_failure_whatever_was_before() -> None:
+    assert describe({"ready": True, "lastState": {"terminated": {"exitCode": 1}}}, phase="Running") is None
+
+
+def test_other_reasons_to_wait_are_told_as_they_are() -> None:
+    told = ("CreateContainerConfigError", 'secret "x" not found')
+    assert describe(waiting(*told)) == told
+
+
+def test_evicted_pod_is_a_failure_with_the_kubelets_words() -> None:
+    told = describe(phase="Failed", reason="Evicted", message="The node was low on resource: memory.")
+    assert told == ("Evicted", "The node was low on resource: memory.")
+
+
+def test_unschedulable_pod_tells_the_node_it_is_meant_for() -> None:
+    field = {"key": "metadata.name", "operator": "In", "values": ["node-7"]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    pod = msgspec.convert(
+        {
+            "metadata": {"name": "pending"},
+            "spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}},
+            "status": {
+                "phase": "Pending",
+                "conditions": [
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "too many pods"}
+                ],
+            },
+        },
+        Pod,
+    )
+    (failure,) = find_failures([pod])
+    assert (failure.node, failure.pod) == ("node-7", "pending")
+    assert (failure.reason, failure.message) == ("Unschedulable", "too many pods")
+
+
+def test_node_of_a_pod_without_one_is_empty() -> None:
+    assert read_node(make_pod(node="")) == ""
+
+
+def test_going_pods_do_not_count() -> None:
+    assert find_failures([make_pod(going=True, phase="Failed")]) == []
+
+
+def test_failures_come_by_node_and_pod_and_in_one_line_each() -> None:
+    pods = [
+        make_pod(name, node, phase="Failed", message="a\n b") for name, node in (("b", "2"), ("c", "1"), ("a", "2"))
+    ]
+    failures = find_failures(pods)
+    assert [(failure.node, failure.pod) for failure in failures] == [("1", "c"), ("2", "a"), ("2", "b")]
+    assert {failure.message for failure in failures} == {"a b"}
+    assert len(find_failures([make_pod(phase="Failed", message="x" * 5000)])[0].message) == 500
+
+
+@pytest.mark.parametrize(("going", "seconds", "overdue"), [(True, 59, False), (True, 61, True), (False, 3600, False)])
+def test_pod_that_should_long_be_gone_is_overdue(going: bool, seconds: int, overdue: bool) -> None:
+    now = datetime.fromisoformat(CREATED) + timedelta(seconds=seconds)
+    assert is_overdue(make_pod(going=going), now) == overdue
