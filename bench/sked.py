@@ -217,7 +217,7 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> Non
             else:
                 await write_first(cluster, session, manager)
             if "nodes" in parts:
-                # Its DaemonSet controller asks every DaemonSet about every change of a node, and would take all of a host.
+                # It asks every DaemonSet about every change of a node, and would take all of a host.
                 cluster.stop_component(CONTROLLER_MANAGER)
                 controller = kwok.Kwok.start(cluster, kwok_artefact)
                 await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=600)

@@ -236,3 +236,23 @@ def test_every_attempt_is_counted() -> None:
             assert f'rest_client_requests_total{{code="{code}",method="GET",host="127.0.0.1:' in text
 
     asyncio.run(test())
+
+
+def test_refusal_that_arrives_in_parts_is_read_to_its_end() -> None:
+    said = b'{"kind": "Status", "code": 422, "reason": "Invalid", "message": "the name is too long"}'
+
+    async def refuse_slowly(request: web.Request) -> web.StreamResponse:
+        await request.read()
+        response = web.StreamResponse(status=422, headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        for byte in said:
+            await response.write(bytes([byte]))
+            await asyncio.sleep(0)  # lets the reader see each part by itself
+        return response
+
+    async def test() -> None:
+        async with fake_client(refuse_slowly) as client:
+            with pytest.raises(InvalidError, match="the name is too long"):
+                await client.create(NODES, Object, Object())
+
+    asyncio.run(test())

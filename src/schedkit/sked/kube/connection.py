@@ -174,8 +174,11 @@ def _drop_unread(response: aiohttp.ClientResponse) -> None:
 
 
 async def _read_refusal(response: aiohttp.ClientResponse, doing: str) -> Exception:
-    body = await response.content.read(REFUSAL_BYTES)
-    status = parse_status(response.status, body)
+    body = bytearray()
+    # One read gives what has arrived, which may be a part of it.
+    while len(body) < REFUSAL_BYTES and (part := await response.content.read(REFUSAL_BYTES - len(body))):
+        body += part
+    status = parse_status(response.status, bytes(body))
     after = response.headers.get("Retry-After", "")
     seconds = float(after) if after.isdecimal() else status.details.retry_after_seconds or None
     return make_api_error(status, doing, retry_after=seconds)
