@@ -6,7 +6,9 @@ import pytest
 
 from lab import kube, kwok
 from lab.cluster import Cluster
+from lab.components import CONTROLLER_MANAGER
 from lab.store import Store
+from lab.waiting import wait_for
 from tests.integration.sked_controller.operator import ROOT, Operator
 
 
@@ -15,7 +17,11 @@ def nodes(cluster: Cluster, store: Store) -> Iterator[Cluster]:
     """The module's cluster with nodes large-0000, large-0001 (pool=large) and small-0000 (pool=small)."""
     store.ensure(kube.KWOK)
     cluster.kubectl("apply", "-k", str(ROOT / "config/crd"))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/schedexts.sked.schedkit.io", "--timeout=30s")
+    path = "/apis/sked.schedkit.io/v1/schedexts"
+    wait_for("the kind to be served", lambda: cluster.kubectl("get", "--raw", path, check=False).code == 0, 60)
+    # Its garbage collector looks for new kinds twice a minute, and when it starts.
+    cluster.stop_component(CONTROLLER_MANAGER)
+    cluster.start_component(CONTROLLER_MANAGER)
     controller = kwok.Kwok.start(cluster, store.path(kube.KWOK))
     kwok.add_nodes(cluster, 2, labels={"pool": "large"}, prefix="large")
     kwok.add_nodes(cluster, 1, labels={"pool": "small"}, prefix="small")
