@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import click
 
-from schedkit.errors import SchedkitError, UsageError, run_at_edge
+from schedkit.errors import SchedkitError, UnavailableError, UsageError, run_at_edge
 
 
 def run_program(command: click.Command, name: str) -> NoReturn:
@@ -24,4 +24,8 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
         raise SchedkitError(error.format_message()) from error
+    except ModuleNotFoundError as error:  # what only some users need is an extra of the distribution
+        raise UnavailableError(
+            f"{name} needs the Python package {error.name}", hint="install all of it: pip install 'schedkit[sked]'"
+        ) from error
     return result if isinstance(result, int) else 0

@@ -80,9 +80,9 @@ def manager(
     log_format: str,
 ) -> None:
     """Run the operator: make DaemonSets of SchedExts and tell on them what became of it."""
-    from schedkit.sked.controller.operator import Options, run_operator  # noqa: PLC0415  # --help needs none of it
-    from schedkit.sked.kube.config import read_access  # noqa: PLC0415
-    from schedkit.sked.kube.logs import configure  # noqa: PLC0415
+    from schedkit.sked.controller.operator import Options, run_operator  # --help needs none of it
+    from schedkit.sked.kube.config import read_access
+    from schedkit.sked.kube.logs import configure
 
     configure(level=log_level, format="json" if log_format == "json" else "text")
     if enable_http2:
@@ -103,8 +103,8 @@ def manager(
 @click.argument("file", type=click.File(encoding="utf-8"))
 def render(file: TextIO) -> None:
     """Print the DaemonSets that the SchedExts in FILE (- for stdin) would become, without a cluster."""
-    from schedkit.sked.api.validate import parse_resources  # noqa: PLC0415
-    from schedkit.sked.controller.render import plan, render_yaml  # noqa: PLC0415
+    from schedkit.sked.api.validate import parse_resources
+    from schedkit.sked.controller.render import plan, render_yaml
 
     click.echo(render_yaml(plan(parse_resources(file.read(), file.name))), nl=False)
 

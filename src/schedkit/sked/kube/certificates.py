@@ -62,10 +62,10 @@ def make_self_signed_context(name: str) -> ssl.SSLContext:
 
 def make_self_signed(name: str) -> CertificatePair:
     """A certificate and its key, for a name."""
-    from cryptography import x509  # noqa: PLC0415  # heavy, and not needed by those who bring their own
-    from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415
+    from cryptography import x509  # heavy, and not needed by those who bring their own
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
 
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])

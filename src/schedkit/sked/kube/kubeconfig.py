@@ -128,7 +128,7 @@ def read_kubeconfig(paths: Iterable[Path], *, must_exist: bool) -> KubeConfig:
 
 def parse_kubeconfig(text: str, origin: str) -> KubeConfig:
     """Understand one file's text. Errors name lines and fields, never values: these may be secrets."""
-    import yaml  # noqa: PLC0415  # in a cluster there is no kubeconfig, and the import costs more than all the rest
+    import yaml  # in a cluster there is no kubeconfig, and the import costs more than all the rest
 
     try:
         document = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
