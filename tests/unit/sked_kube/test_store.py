@@ -1,14 +1,7 @@
 """The store: indexes follow the objects, equal strings are one."""
 
 from schedkit.sked.kube.decoding import decode
-from schedkit.sked.kube.objects import (
-    Condition,
-    Model,
-    ObjectMeta,
-    OwnerReference,
-    find_condition,
-    merge_conditions,
-)
+from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
 from schedkit.sked.kube.resources import EVENTS, Resource
 from schedkit.sked.kube.store import Store, by_controller, same_projection
 
@@ -59,17 +52,6 @@ def test_version_alone_is_no_difference() -> None:
     assert same_projection(thing("a", version="1"), thing("a", version="2"))
     assert not same_projection(thing("a"), thing("a", size=1))
     assert not same_projection(thing("a"), thing("a", "u1"))
-
-
-def test_condition_keeps_its_time_until_its_status_changes() -> None:
-    old = [Condition("Ready", "False", "Waiting", "1 of 3", "2026-01-01T00:00:00Z")]
-    same = merge_conditions(old, [Condition("Ready", "False", "Waiting", "2 of 3")], "2026-01-02T00:00:00Z")
-    assert same == [Condition("Ready", "False", "Waiting", "2 of 3", "2026-01-01T00:00:00Z")]
-    turned = merge_conditions(old, [Condition("Ready", "True", "Done")], "2026-01-02T00:00:00Z")
-    ready = find_condition(turned, "Ready")
-    assert ready is not None
-    assert ready.last_transition_time == "2026-01-02T00:00:00Z"
-    assert find_condition(turned, "Other") is None
 
 
 def test_paths_of_resources() -> None:

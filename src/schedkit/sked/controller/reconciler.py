@@ -53,6 +53,12 @@ class World:
     places: Places
     board: Board
 
+    def find_daemonset(self, pod: Pod) -> DaemonSet | None:
+        """The DaemonSet that made a pod, if it is still known and a resource's."""
+        owner = pod.metadata.controller
+        daemonset = self.daemonsets.get(pod.metadata.namespace, owner.name) if owner else None
+        return daemonset if daemonset and find_resource(daemonset) else None
+
 
 Tell = Callable[[SchedExt, EventType, str, str], None]  # about what, how grave, the reason, a sentence
 
@@ -188,12 +194,9 @@ class Reconciler:
 
     def _waits(self, pod: Pod) -> bool:
         """Whether the resource of a pod waits for another's pod itself and has not let go."""
-        owner = pod.metadata.controller
-        daemonset = self._world.daemonsets.get(pod.metadata.namespace, owner.name) if owner else None
-        resource = daemonset.metadata.controller if daemonset else None
-        if daemonset is None or resource is None or daemonset.metadata.deletion_timestamp:
-            return False
-        return bool(self.blocked.get(Key(pod.metadata.namespace, resource.name)))
+        daemonset = self._world.find_daemonset(pod)
+        resource = find_resource(daemonset) if daemonset and not daemonset.metadata.deletion_timestamp else None
+        return bool(resource and self.blocked.get(resource))
 
     async def _write_status(
         self, resource: SchedExt, outcomes: list[Outcome], leaving: int, trouble: Trouble | None
@@ -219,6 +222,12 @@ class Reconciler:
             if old is None or (old.status, old.reason) != (condition.status, condition.reason):
                 kind: EventType = "Warning" if condition.type == "Degraded" and condition.status == "True" else "Normal"
                 self._tell(resource, kind, condition.reason, f"{condition.type}: {condition.message}")
+
+
+def find_resource(daemonset: DaemonSet) -> Key | None:
+    """The resource whose DaemonSet this is, if it is one's."""
+    owner = daemonset.metadata.controller
+    return Key(daemonset.metadata.namespace, owner.name) if owner and owner.kind == KIND else None
 
 
 def subtract(selector: Selector, winners: tuple[Claim, ...]) -> Selector | None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.types import (
     CONFLICTED,
@@ -206,14 +208,5 @@ def _keep_times(
     for condition in now_true:
         old = known.get(condition.type)
         since = old.last_transition_time if old and old.status == condition.status else now
-        kept.append(
-            Condition(
-                type=condition.type,
-                status=condition.status,
-                reason=condition.reason,
-                message=condition.message,
-                observed_generation=generation,
-                last_transition_time=since,
-            )
-        )
+        kept.append(replace(condition, observed_generation=generation, last_transition_time=since))
     return tuple(kept)

@@ -7,13 +7,12 @@ from typing import TypeVar
 import msgspec
 
 from schedkit.sked.api.selectors import InvalidSelectorError
-from schedkit.sked.api.types import KIND
 from schedkit.sked.controller.claims import Board, Claim, make_claims
 from schedkit.sked.controller.daemonsets import MANAGED_BY
 from schedkit.sked.controller.failures import read_node
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, SCHEDEXTS, DaemonSet, Node, Pod, SchedExt
 from schedkit.sked.controller.places import Places
-from schedkit.sked.controller.reconciler import ADOPT, CONTROLLER, NODE, World
+from schedkit.sked.controller.reconciler import ADOPT, CONTROLLER, NODE, World, find_resource
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
@@ -85,19 +84,16 @@ def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key
 
     def see_daemonset(old: DaemonSet | None, new: DaemonSet | None) -> None:
         known = new or old
-        owner = known.metadata.controller if known else None
-        if known and owner and owner.kind == KIND:
-            wake(Key(known.metadata.namespace, owner.name))
+        if known and (resource := find_resource(known)):
+            wake(resource)
         if new is None:
             wake_blocked()
 
     def see_pod(old: Pod | None, new: Pod | None) -> None:
         known = new or old
-        owner = known.metadata.controller if known else None
-        daemonset = world.daemonsets.get(known.metadata.namespace, owner.name) if known and owner else None
-        resource = daemonset.metadata.controller if daemonset else None
-        if daemonset and resource and resource.kind == KIND:
-            wake(Key(daemonset.metadata.namespace, resource.name))
+        daemonset = world.find_daemonset(known) if known else None
+        if daemonset and (resource := find_resource(daemonset)):
+            wake(resource)
         for key, pods in blocked.items():
             if known and known.metadata.key in pods:
                 wake(key)

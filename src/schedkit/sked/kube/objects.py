@@ -1,6 +1,5 @@
 """The pieces every Kubernetes object is made of, cut down to the fields that are used."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
@@ -89,34 +88,6 @@ class ObjectReference(Model, frozen=True):
     uid: str = ""
     resource_version: str = ""
     field_path: str = ""
-
-
-# Nothing is left out here: the API server requires all fields but the generation.
-class Condition(Model, frozen=True, omit_defaults=False):
-    """One aspect of an object's state, as metav1.Condition."""
-
-    type: str
-    status: str
-    reason: str
-    message: str = ""
-    last_transition_time: str = ""
-    observed_generation: int = 0
-
-
-def find_condition(conditions: Sequence[Condition], type: str) -> Condition | None:
-    """The condition of one type."""
-    return next((condition for condition in conditions if condition.type == type), None)
-
-
-def merge_conditions(old: Sequence[Condition], new: Sequence[Condition], now: str) -> list[Condition]:
-    """The new conditions, each keeping the time of its last transition unless its status changed."""
-    merged = []
-    for condition in new:
-        before = find_condition(old, condition.type)
-        unchanged = before is not None and before.status == condition.status and before.last_transition_time
-        since = before.last_transition_time if before is not None and unchanged else now
-        merged.append(msgspec.structs.replace(condition, last_transition_time=since))
-    return merged
 
 
 def utc_now() -> datetime:
