@@ -27,9 +27,10 @@ GO_ENVIRONMENT = {
 }
 
 
-def _compiled(
+def compiled(
     name: str, version: str, *, recipe: str = "", adds_mb: int, peak_mb: int, **settings: tuple[str, ...]
 ) -> Artefact:
+    """A Go program as an artefact, by the recipe of its name; settings reach the recipe as environment."""
     script = paths.RECIPES / f"{recipe or name}.sh"
     told = {"VERSION": version} | {key.upper(): " ".join(words) for key, words in settings.items()}
     environment = GO_ENVIRONMENT | told
@@ -42,10 +43,10 @@ def _compiled(
 
 
 # Peaks hold the caches, which grow from the first of these to the last.
-ETCD = _compiled("etcd", ETCD_VERSION, adds_mb=580, peak_mb=650)
-KUBE_API = _compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=3000, peak_mb=3300)
-KUBE = _compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=1050, peak_mb=1300)
-KWOK = _compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=760, peak_mb=900)
+ETCD = compiled("etcd", ETCD_VERSION, adds_mb=580, peak_mb=650)
+KUBE_API = compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=3000, peak_mb=3300)
+KUBE = compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=1050, peak_mb=1300)
+KWOK = compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=760, peak_mb=900)
 
 
 @dataclass(frozen=True)
