@@ -1,6 +1,6 @@
 """The operator's speed and size on a real control plane, as ratios to a plain loop of the same writes in the same run.
 
-Run as `python bench/sked.py` from the repository; README.md beside it says what is measured.
+Run as `python -m bench.sked` in the repository; README.md beside it says what is measured.
 """
 
 import argparse
@@ -16,18 +16,16 @@ from pathlib import Path
 
 import aiohttp
 
+from bench.plain import DAEMONSETS, IMAGE, Json, name, open_session, place, send, spread
+from lab import kube, kwok
+from lab.catalogue import open_store
+from lab.cluster import Cluster, choose_free_ports
+from lab.components import CONTROLLER_MANAGER
+from lab.process import Daemon
+from lab.session import remove_run, run_folder
+from lab.waiting import wait_for
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "src")]
-
-from bench.plain import DAEMONSETS, IMAGE, Json, name, open_session, place, send, spread  # noqa: E402
-from lab import kube, kwok  # noqa: E402
-from lab.catalogue import open_store  # noqa: E402
-from lab.cluster import Cluster, choose_free_ports  # noqa: E402
-from lab.components import CONTROLLER_MANAGER  # noqa: E402
-from lab.process import Daemon  # noqa: E402
-from lab.session import remove_run, run_folder  # noqa: E402
-from lab.waiting import wait_for  # noqa: E402
-
 RESOURCES, NODES, CHANGES = 1_000, 5_000, 10_000
 WORKERS = 16
 TURNS = 2
