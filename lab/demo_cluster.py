@@ -1,12 +1,15 @@
 """The cluster's job, live: sked is deployed, and what is asked of the API server ends in a node's kernel."""
 
 import json
+import os
+import subprocess
 
 import click
 
 from lab import kube, kwok
 from lab.catalogue import open_store
 from lab.cluster import Cluster
+from lab.errors import LabError
 from lab.host import check_host
 from lab.machine import Machine
 from lab.node import join
@@ -60,9 +63,17 @@ def deploy(store: Store, machine: Machine, cluster: Cluster, progress: Progress)
     """Build the operator's image, push it to the machine's registry, and install config/default with it."""
     with progress.step("building and deploying sked"):
         build_sked(store, machine.registry)
-        manifests = cluster.kubectl("kustomize", str(PROJECT / "config/default")).stdout
-        manifests = manifests.replace("image: controller:latest", f"image: localhost:5000/{TAG}")
-        cluster.kubectl("apply", "-f", "-", input=manifests)
+        kubectl = f"{cluster.plane.binaries.kubectl} --kubeconfig={cluster.admin_kubeconfig}"
+        settings = {"IMG": f"localhost:5000/{TAG}", "KUBECTL": kubectl}
+        done = subprocess.run(
+            [PROJECT / "scripts/deploy", "deploy"],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise LabError(f"sked was not deployed: {done.stderr.strip()}")
         cluster.kubectl("-n", "sked-system", "rollout", "status", "deployment", "--timeout=120s", timeout=130)
 
 
