@@ -3,7 +3,6 @@
 import errno
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from enum import IntEnum
 from typing import ClassVar, TextIO
@@ -14,11 +13,24 @@ class ExitCode(IntEnum):
 
     OK = 0
     FAILURE = 1
+    DISCREPANCY = 2
+    SLOT_TAKEN = 10
+    REJECTED = 11
+    EJECTED = 12
+    NOT_ATTACHED = 13
+    KERNEL_UNFIT = 14
+    ROLLED_BACK = 15
+    NOT_DETACHED = 16
+    UNVERIFIED = 20
     USAGE = 64
+    BAD_DATA = 65
+    NOT_FOUND = 66
     UNAVAILABLE = 69
     INTERNAL = 70
     NO_SPACE = 73
+    BUSY = 75
     NO_PERMISSION = 77
+    TIMEOUT = 124
     INTERRUPTED = 130
 
 
@@ -46,6 +58,34 @@ class UnavailableError(SchedkitError):
 
     reason = "Unavailable"
     exit_code = ExitCode.UNAVAILABLE
+
+
+class BadDataError(SchedkitError):
+    """Something read is not what it must be: a torn file, a wrong digest, an answer that makes no sense."""
+
+    reason = "BadData"
+    exit_code = ExitCode.BAD_DATA
+
+
+class NotFoundError(SchedkitError):
+    """What was named does not exist."""
+
+    reason = "NotFound"
+    exit_code = ExitCode.NOT_FOUND
+
+
+class BusyError(SchedkitError):
+    """Another schedctl is at work; it may be tried again."""
+
+    reason = "Busy"
+    exit_code = ExitCode.BUSY
+
+
+class NoAnswerError(SchedkitError):
+    """Something that should answer did not in time."""
+
+    reason = "NoAnswer"
+    exit_code = ExitCode.TIMEOUT
 
 
 class NoSpaceError(SchedkitError):
@@ -84,7 +124,7 @@ def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> in
         return program() or ExitCode.OK
     except SchedkitError as error:
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         report(error, sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
@@ -96,14 +136,14 @@ def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> in
         return ExitCode.FAILURE
     except OSError as error:
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         code = _OS_EXIT_CODES.get(error.errno or 0, ExitCode.FAILURE)
         where = f": {error.filename}" if error.filename else ""
         report(SchedkitError(f"{error.strerror or error}{where}"), sys.stderr)
         return code
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            _print_traceback()
         report(
             SchedkitError(
                 f"internal error: {type(error).__name__}: {error}",
@@ -112,3 +152,9 @@ def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> in
             sys.stderr,
         )
         return ExitCode.INTERNAL
+
+
+def _print_traceback() -> None:
+    import traceback  # here: with all that it imports itself, it would slow every start
+
+    traceback.print_exc()
