@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from lab import paths, rooms
 from lab.errors import BuildError, LabError, tail
@@ -21,7 +21,7 @@ from lab.waiting import wait_for
 BASES = "schedkit-lab"  # local base images are named schedkit-lab/NAME
 PYTHON_PACKAGES = ("python3", "python3-venv")
 START_SECONDS = 20.0
-REGISTRY_SETTINGS = {
+REGISTRY_SETTINGS: dict[str, Any] = {
     "version": "0.1",
     "log": {"accesslog": {"disabled": True}},
     "storage": {
@@ -61,11 +61,24 @@ ALL = (
 
 
 class Registry:
-    """A registry on this host's loopback that serves a storage folder for as long as the block runs."""
+    """A registry on this host's loopback that serves a storage folder for as long as the block runs.
 
-    def __init__(self, store: Store, storage: Path) -> None:
+    `settings` are sections of docker-registry's configuration beside ours (auth, http …), and `files` what they name
+    under /config.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        storage: Path,
+        *,
+        settings: Mapping[str, Mapping[str, object]] | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> None:
         self._store = store
         self._storage = storage
+        self._settings = settings or {}
+        self._files = files or {}
         self._ending = ExitStack()
         self.address = ""  # 127.0.0.1:PORT while it runs
 
@@ -74,7 +87,10 @@ class Registry:
         self._storage.mkdir(parents=True, exist_ok=True)
         with ExitStack() as started:
             folder = started.enter_context(_folder(self._store, "registry-"))
-            (folder / "config.yml").write_text(json.dumps(REGISTRY_SETTINGS))
+            added = {name: {**REGISTRY_SETTINGS.get(name, {}), **section} for name, section in self._settings.items()}
+            (folder / "config.yml").write_text(json.dumps(REGISTRY_SETTINGS | added))
+            for name, text in self._files.items():
+                (folder / name).write_text(text)
             daemon = Daemon("registry", folder)
             started.callback(daemon.stop)
             daemon.start(

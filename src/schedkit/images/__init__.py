@@ -1,0 +1,1 @@
+"""Which image: references, the catalog, registries and credentials."""

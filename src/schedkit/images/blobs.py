@@ -1,0 +1,67 @@
+"""Blobs as they arrive: counted, hashed, and taken up again where a connection broke."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+
+from schedkit.errors import BadDataError, NoAnswerError
+from schedkit.images.transport import BrokenStreamError, Response
+from schedkit.runtimes.model import Descriptor
+
+MOST_RESUMES = 8
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(?:\d+)/(?:\d+|\*)")
+
+# Opens the blob from an offset on; 206 or 200, other answers are errors already.
+Open = Callable[[int], Response]
+
+
+def stream_blob(open_at: Open, blob: Descriptor, about: str) -> Iterator[bytes]:
+    """The bytes of a blob. The last of them is given only when size and digest are right."""
+    algorithm = blob.digest.partition(":")[0]
+    hasher = hashlib.new(algorithm)
+    received = 0
+    failures = 0
+    if blob.size == 0:
+        _check(hasher.hexdigest(), blob, about)
+        return
+    while received < blob.size:
+        response = open_at(received)
+        try:
+            for piece in _rest(response, received, about):
+                received += len(piece)
+                if received > blob.size:
+                    raise BadDataError(f"{about}: {blob.digest} goes on after its {blob.size} bytes")
+                hasher.update(piece)
+                if received == blob.size:
+                    _check(hasher.hexdigest(), blob, about)
+                yield piece
+            if received < blob.size:
+                raise BrokenStreamError(f"it ended after {received} of {blob.size} bytes")
+        except BrokenStreamError as error:
+            failures += 1
+            if failures > MOST_RESUMES:
+                raise NoAnswerError(f"{about}: {blob.digest} broke off {failures} times: {error}") from error
+        finally:
+            response.close()
+
+
+def _rest(response: Response, offset: int, about: str) -> Iterator[bytes]:
+    """What comes after `offset`, also from a server that knows no ranges and starts at the beginning."""
+    skip = offset
+    if response.status == 206:
+        start = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
+        if not start or int(start[1]) != offset:
+            raise BadDataError(f"{about}: the registry sent another part of a blob than the one asked for")
+        skip = 0
+    for piece in response.pieces():
+        if skip >= len(piece):
+            skip -= len(piece)
+            continue
+        yield piece[skip:] if skip else piece
+        skip = 0
+
+
+def _check(actual: str, blob: Descriptor, about: str) -> None:
+    algorithm, _, expected = blob.digest.partition(":")
+    if actual != expected:
+        raise BadDataError(f"{about}: {blob.digest} was asked for and bytes with {algorithm}:{actual} came")

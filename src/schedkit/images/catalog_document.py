@@ -1,0 +1,67 @@
+"""A catalog's JSON, checked: {"NAME": {"imageURI": "REGISTRY/PATH", "description": "…"}}."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from schedkit.errors import BadDataError, UsageError
+from schedkit.images.reference import Reference, parse_reference
+
+LARGEST = 1 << 20
+MOST_ENTRIES = 5000
+LONGEST_DESCRIPTION = 500
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One scheduler."""
+
+    name: str
+    image: Reference  # without tag or digest, unless the catalog pins one
+    description: str = ""
+    origin: str = ""  # which catalog it came from: `built-in`, a path, a URL
+
+
+def parse_catalog(data: bytes, origin: str) -> dict[str, Entry]:
+    """All entries, or BadDataError: a catalog is right as a whole or not used."""
+    if len(data) > LARGEST:
+        raise BadDataError(f"the catalog {origin} has more than {LARGEST} bytes")
+    try:
+        document = json.loads(data, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise BadDataError(f"the catalog {origin} is not whole, or not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise BadDataError(f"the catalog {origin} is not an object of names")
+    if len(document) > MOST_ENTRIES:
+        raise BadDataError(f"the catalog {origin} has more than {MOST_ENTRIES} entries")
+    return {name: _parse_entry(name, entry, origin) for name, entry in document.items()}
+
+
+def _parse_entry(name: str, entry: object, origin: str) -> Entry:
+    def wrong(why: str) -> BadDataError:
+        return BadDataError(f"the catalog {origin}: the entry {name[:64]!r} {why}")
+
+    if not _NAME.fullmatch(name):
+        raise wrong("has a name that is none: letters, digits, `_`, `.` and `-`, at most 64")
+    if not isinstance(entry, dict) or not isinstance(entry.get("imageURI"), str):
+        raise wrong("has no imageURI")
+    try:
+        image = parse_reference(entry["imageURI"], default_tag=None)
+    except UsageError as error:
+        raise wrong(f"has an imageURI that is no image: {error.hint}") from error
+    description = entry.get("description", "")
+    if not isinstance(description, str) or not description.isprintable() or len(description) > LONGEST_DESCRIPTION:
+        raise wrong(f"has a description that is not one line of text of at most {LONGEST_DESCRIPTION} characters")
+    return Entry(name, image, description, origin)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two meanings for one name are a fault, not a choice for the reader."""
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice[:64]!r} is there twice")
+    return table

@@ -1,0 +1,67 @@
+"""A resolved image: a reference pinned to digests, its manifest and configuration, and the way to its bytes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from schedkit.images.reference import Reference
+from schedkit.runtimes.model import Credentials, Descriptor
+
+if TYPE_CHECKING:
+    from schedkit.images.registry import Registry
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What a manifest of an index is for."""
+
+    os: str
+    architecture: str
+    variant: str = ""
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
+
+
+@dataclass(frozen=True)
+class Image:
+    """Fulfils runtimes.model.Content."""
+
+    registry: "Registry" = field(repr=False, compare=False)
+    source: Reference
+    digest: str  # of what the reference names: an index or a manifest
+    manifests: Sequence[tuple[Descriptor, bytes]] = field(repr=False)
+    config: Descriptor
+    layers: Sequence[Descriptor]
+    platform: Platform
+    platforms: tuple[Platform, ...]  # all that the index offers
+    labels: Mapping[str, str]
+
+    @property
+    def reference(self) -> str:
+        """What the user asked for, in full."""
+        return str(self.source)
+
+    @property
+    def repository(self) -> str:
+        """Registry and path."""
+        return self.source.repository
+
+    @property
+    def size(self) -> int:
+        """Bytes to pull."""
+        return self.config.size + sum(layer.size for layer in self.layers)
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """For runtimes that pull for themselves."""
+        return self.registry.find_credentials(self.source)
+
+    @property
+    def insecure(self) -> bool:
+        """Whether the user allowed plain HTTP or an unverified certificate for this registry."""
+        return self.registry.is_insecure(self.source.registry)
+
+    def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
+        """The bytes of a blob as they arrive, checked against its digest and size."""
+        return self.registry.fetch_blob(self.source, blob)

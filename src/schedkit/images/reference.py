@@ -1,0 +1,110 @@
+"""Image references: what people write, and what it means in full."""
+
+import re
+from dataclasses import dataclass
+
+HUB = "docker.io"
+HUB_ALIAS = "index.docker.io"
+OFFICIAL = "library/"  # where the hub keeps what has a name of one word
+DEFAULT_TAG = "latest"
+LONGEST_NAME = 255
+DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
+
+_HOST_PART = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
+_HOST = re.compile(rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::(?P<port>[0-9]+))?")
+_PATH_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
+_PATH = re.compile(rf"{_PATH_PART}(?:/{_PATH_PART})*")
+_TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}")
+_DIGEST = re.compile(r"(?P<algorithm>[a-z0-9]+):(?P<hex>[a-f0-9]+)")
+_IDENTIFIER = re.compile(r"[a-f0-9]{64}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """registry/path[:tag][@digest], with nothing left implicit."""
+
+    registry: str  # host[:port]
+    path: str
+    tag: str | None = None
+    digest: str | None = None
+
+    @property
+    def repository(self) -> str:
+        """Registry and path, without tag or digest."""
+        return f"{self.registry}/{self.path}"
+
+    def __str__(self) -> str:
+        tag = f":{self.tag}" if self.tag else ""
+        digest = f"@{self.digest}" if self.digest else ""
+        return f"{self.repository}{tag}{digest}"
+
+
+def parse_reference(text: str, *, default_tag: str | None = DEFAULT_TAG) -> Reference:
+    """Docker's rules: no registry means docker.io, one word there means library/, no tag and no digest means latest."""
+    from schedkit.errors import UsageError
+
+    def wrong(part: str, why: str) -> UsageError:
+        shown = text if len(text) <= 2 * LONGEST_NAME else f"{text[: 2 * LONGEST_NAME]}…"
+        return UsageError(f"{shown!r} is not an image reference", hint=f"{part}: {why}")
+
+    if _IDENTIFIER.fullmatch(text):
+        raise wrong(f"{text[:12]}…", "this is an image's id; name its repository: REGISTRY/PATH@sha256:…")
+    name, at, digest = text.partition("@")
+    if at and not is_digest(digest):
+        raise wrong(repr(digest), _explain_digest(digest))
+    head, colon, tag = name.rpartition(":")
+    if colon and "/" not in tag:
+        name = head
+        if not is_tag(tag):
+            raise wrong(repr(tag), "a tag is 1 to 128 letters, digits, `_`, `.` and `-`, and starts with no `.` or `-`")
+    else:
+        tag = ""
+    registry, path = _split(name)
+    host = _HOST.fullmatch(registry)
+    if not host or len(registry) > LONGEST_NAME or int(host["port"] or 0) > 65535:
+        raise wrong(repr(registry), "a registry is a host name or address, with a port if it needs one")
+    if not path:
+        raise wrong(repr(name), "a repository is missing: REGISTRY/PATH")
+    if len(path) > LONGEST_NAME:
+        raise wrong(f"{path[:40]!r}…", f"a repository's path has at most {LONGEST_NAME} characters")
+    if not _PATH.fullmatch(path):
+        lower = "a repository's path has no capital letters"
+        rule = "a repository's path is lower case letters and digits, with `.`, `_`, `__`, `-` or `/` between them"
+        raise wrong(repr(path), lower if _PATH.fullmatch(path.lower()) else rule)
+    if not tag and not at:
+        return Reference(registry, path, default_tag)
+    return Reference(registry, path, tag or None, digest or None)
+
+
+def is_digest(text: str) -> bool:
+    """Whether this is a digest of a kind that we can check."""
+    found = _DIGEST.fullmatch(text)
+    return found is not None and len(found["hex"]) == DIGEST_LENGTHS.get(found["algorithm"])
+
+
+def is_tag(text: str) -> bool:
+    """Whether this can be a tag."""
+    return bool(_TAG.fullmatch(text))
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The registry and the path: a first part is a registry only if it looks like one, as nothing marks it."""
+    first, slash, rest = name.partition("/")
+    # A path has no capital letters, so a first part that has some can only be a host.
+    if slash and (any(mark in first for mark in ".:") or first == "localhost" or first != first.lower()):
+        registry, path = (HUB if first == HUB_ALIAS else first), rest
+    else:
+        registry, path = HUB, name
+    if registry == HUB and path and "/" not in path:
+        path = OFFICIAL + path
+    return registry, path
+
+
+def _explain_digest(text: str) -> str:
+    found = _DIGEST.fullmatch(text)
+    if not found:
+        return "a digest is ALGORITHM:HEX, with lower case letters"
+    length = DIGEST_LENGTHS.get(found["algorithm"])
+    if length is None:
+        return f"a digest is of {', '.join(DIGEST_LENGTHS)}"
+    return f"{found['algorithm']} has {length} digits, this has {len(found['hex'])}"

@@ -1,0 +1,41 @@
+"""What the user says about registries, and which hosts may be spoken to without TLS."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class RegistrySettings:
+    """What the user says about registries; TLS is verified everywhere else."""
+
+    # host[:port] for which plain HTTP or any certificate will do; loopback always may
+    insecure: frozenset[str] = frozenset()
+    mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)  # registry → where to look before it, in order
+    ca_file: str | None = None  # beside the system's
+
+    def may_be_plain(self, authority: str) -> bool:
+        """Whether plain HTTP to this host[:port] is allowed."""
+        return authority in self.insecure or is_loopback(authority)
+
+
+DEFAULTS = RegistrySettings()
+
+
+def host_of(authority: str) -> str:
+    """The host of host[:port], an IPv6 address without its brackets."""
+    if authority.startswith("["):
+        return authority[1:].partition("]")[0]
+    return authority.partition(":")[0]
+
+
+def is_loopback(authority: str) -> bool:
+    """Whether this host[:port] is this very machine."""
+    from ipaddress import ip_address
+
+    host = host_of(authority)
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

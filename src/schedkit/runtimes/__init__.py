@@ -1,0 +1,1 @@
+"""Run it here: podman and docker by one driver, containerd by another."""

@@ -1,0 +1,161 @@
+"""What a container runtime is to us: the same few verbs over podman, docker and containerd."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from schedkit.unknown import Unknown
+
+PROVIDER_LABEL = ("provider", "schedkit")  # what the original puts on its containers, and so do we
+IMAGE_LABEL = "org.schedkit.image"  # the reference in full; the runtime itself knows the image by its digest
+SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound into each container
+
+# Told of how far a pull is: bytes done, bytes in all (0 while nobody knows).
+Progress = Callable[[int, int], None]
+
+
+class ContainerState(StrEnum):
+    """Where a container is in its life, in the fewest words that all runtimes share."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    EXITED = "exited"
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of schedkit's or of the original's, as its runtime tells."""
+
+    driver: str
+    id: str
+    name: str
+    image: str  # the reference it was made from, as the user or the catalog wrote it
+    state: ContainerState | Unknown
+    labels: Mapping[str, str] = field(default_factory=dict)
+    pid: int | None = None  # of its first process, in the host's numbering; None unless it runs
+    exit_code: int | None = None
+    started: datetime | None = None
+    finished: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """Content by its digest, as in an OCI manifest."""
+
+    media_type: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """How to log in to a registry. Its repr hides the secret."""
+
+    username: str
+    secret: str = field(repr=False)
+
+
+class Content(Protocol):
+    """One image, exactly, and the way to its bytes. `images.Image` is one; runtimes only read it."""
+
+    @property
+    def reference(self) -> str:
+        """What the user asked for, in full: ghcr.io/schedkit/scx_rusty:latest."""
+
+    @property
+    def repository(self) -> str:
+        """Registry and path without tag or digest: ghcr.io/schedkit/scx_rusty."""
+
+    @property
+    def digest(self) -> str:
+        """Of what the reference names: an index or a manifest. This was verified, this is what runs."""
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """For runtimes that pull for themselves."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether the user allowed plain HTTP or an unverified certificate for this registry."""
+
+    @property
+    def manifests(self) -> Sequence[tuple[Descriptor, bytes]]:
+        """The index, if there is one, and then this platform's manifest, with their exact bytes."""
+
+    @property
+    def config(self) -> Descriptor:
+        """This platform's configuration."""
+
+    @property
+    def layers(self) -> Sequence[Descriptor]:
+        """This platform's layers, lowest first."""
+
+    def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
+        """The bytes of a blob as they arrive; raises before its end if digest or size are wrong."""
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """A scheduler's container: always privileged, in the host's PID namespace, with SCX_FOLDER bound."""
+
+    name: str
+    args: tuple[str, ...] = ()  # after the image's entrypoint, instead of its command; empty: the image's command
+    env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)  # PROVIDER_LABEL is added by the runtime
+
+
+class Runtime(Protocol):
+    """A driver. Every call ends: with a result, or with a SchedkitError that says which runtime did not do what.
+
+    A container that is not there is a NotFoundError, except in remove, where that is what was wanted.
+    """
+
+    @property
+    def driver(self) -> str:
+        """podman, docker or containerd."""
+
+    @property
+    def socket(self) -> str:
+        """The path it is spoken to at."""
+
+    def fetch_version(self) -> str:
+        """Of the runtime; also how one asks whether it answers at all."""
+
+    def fetch_containers(self) -> list[Container]:
+        """All of schedkit's and the original's, oldest first, finished ones too."""
+
+    def fetch_container(self, id: str) -> Container:
+        """One by its full id."""
+
+    def fetch_digests(self) -> frozenset[str]:
+        """Digests (of indexes and manifests) of all images that are here."""
+
+    def fetch_repositories(self) -> frozenset[str]:
+        """Repositories (registry and path, no tag or digest) of which some image is here; for `schedctl list`."""
+
+    def pull(self, content: Content, progress: Progress) -> None:
+        """Have exactly this image here; does nothing if it is."""
+
+    def create(self, content: Content, spec: ContainerSpec) -> str:
+        """Make a container of a pulled image, not yet started, and return its id."""
+
+    def start(self, id: str) -> None:
+        """Start a created or exited container."""
+
+    def signal(self, id: str, number: int) -> None:
+        """Send a signal to its first process; one that has ended already is fine."""
+
+    def wait(self, id: str, timeout: float) -> int | None:
+        """The exit code once it ended; None if it still runs after `timeout` seconds. Wakes at once, no polling."""
+
+    def remove(self, id: str) -> None:
+        """Remove an ended container and all it leaves: snapshot, log, lease."""
+
+    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+        """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends."""
+
+    def close(self) -> None:
+        """Give back connections."""

@@ -1,0 +1,182 @@
+"""Catalogs behind URLs: fetched once, kept, refreshed by ETag, and never replaced by something bad."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
+from schedkit.images import transport
+from schedkit.images.catalog import load_catalog, update_catalogs
+
+from .servers import Request, Server, serve
+
+
+def catalog(**images: str) -> bytes:
+    return json.dumps({name: {"imageURI": image} for name, image in images.items()}).encode()
+
+
+GOOD = catalog(own="example.com/own:v1", scx_rusty="example.com/rusty")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transport, "FIRST_PAUSE", 0.0)
+
+
+def url(server: Server, path: str = "/catalog.json") -> str:
+    return f"http://{server.address}{path}"
+
+
+def test_a_url_is_fetched_at_its_first_use_and_then_kept(server: Server, tmp_path: Path) -> None:
+    server.says("/catalog.json", GOOD)
+    for _ in range(3):
+        found = load_catalog([url(server)], tmp_path)
+        assert str(found.find("own")) == "example.com/own:v1"
+        assert found.entries["scx_rusty"].origin == url(server)
+        assert found.warnings == ()
+    assert len(server.requests) == 1
+
+
+def test_a_kept_copy_needs_no_server(tmp_path: Path) -> None:
+    with serve() as server:
+        server.says("/catalog.json", GOOD)
+        load_catalog([url(server)], tmp_path)
+    found = load_catalog([url(server)], tmp_path)
+    assert "own" in found.entries
+    assert found.warnings == ()
+
+
+def test_an_update_asks_whether_anything_changed_and_tells_what(server: Server, tmp_path: Path) -> None:
+    def answer(request: Request) -> None:
+        if request.headers.get("If-None-Match") == current[0]:
+            request.answer(304, ETag=current[0])
+        else:
+            request.answer(200, current[1], ETag=current[0])
+
+    current: tuple[str, bytes] = ('"one"', GOOD)
+    server.answers["/catalog.json"] = answer
+    assert update_catalogs([url(server)], tmp_path) == [f"the catalog {url(server)}: new: own, scx_rusty"]
+    assert update_catalogs([url(server)], tmp_path) == [f"the catalog {url(server)}: unchanged"]
+    assert server.requests[-1][1]["if-none-match"] == '"one"'
+    current = ('"two"', catalog(own="example.com/own:v2", more="example.com/more"))
+    assert update_catalogs([url(server)], tmp_path) == [
+        f"the catalog {url(server)}: new: more; changed: own; gone: scx_rusty"
+    ]
+    assert str(load_catalog([url(server)], tmp_path).find("own")) == "example.com/own:v2"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, GOOD[:-3]),
+        (200, b""),
+        (200, b"<html>log in to our wireless network</html>"),
+        (200, b'{"own": {"imageURI": "example.com/OWN"}}'),
+        (200, b" " * (1 << 20) + GOOD),
+        (404, b"gone"),
+        (403, b"no"),
+        (500, b"failure"),
+        (304, b""),
+    ],
+)
+def test_a_bad_answer_is_refused_and_the_last_good_copy_stays(
+    server: Server, tmp_path: Path, status: int, body: bytes
+) -> None:
+    server.says("/catalog.json", GOOD)  # without an ETag, so that 304 makes no sense
+    update_catalogs([url(server)], tmp_path)
+    kept = {file: file.read_bytes() for file in tmp_path.rglob("*.json")}
+    server.says("/catalog.json", body, status)
+    if status != 304:
+        with pytest.raises(SchedkitError, match="its last good copy stays"):
+            update_catalogs([url(server)], tmp_path)
+    assert {file: file.read_bytes() for file in tmp_path.rglob("*.json")} == kept
+    assert "own" in load_catalog([url(server)], tmp_path).entries
+
+
+def test_one_bad_source_does_not_keep_others_from_being_updated(server: Server, tmp_path: Path) -> None:
+    server.says("/bad.json", b"{")
+    server.says("/good.json", GOOD)
+    with pytest.raises(BadDataError, match="new: own, scx_rusty"):
+        update_catalogs([url(server, "/bad.json"), url(server, "/good.json"), "file.json"], tmp_path)
+    assert "own" in load_catalog([url(server, "/good.json")], tmp_path, offline=True).entries
+
+
+def test_a_source_that_was_never_fetched_and_cannot_be_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    with serve() as ended:
+        gone = url(ended)
+    found = load_catalog([gone], tmp_path)
+    assert "scx_rusty" in found.entries
+    assert len(found.warnings) == 1
+    assert gone in found.warnings[0]
+    assert "Connection refused" in found.warnings[0]
+    with pytest.raises(UnavailableError, match="no earlier copy"):
+        update_catalogs([gone], tmp_path)
+
+
+def test_offline_nothing_is_asked_for(server: Server, tmp_path: Path) -> None:
+    server.says("/catalog.json", GOOD)
+    found = load_catalog([url(server)], tmp_path, offline=True)
+    assert "own" not in found.entries
+    assert "has not been fetched" in found.warnings[0]
+    assert server.requests == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"url": 1}', b"\xff"])
+def test_a_copy_that_was_damaged_on_disk_is_fetched_anew(server: Server, tmp_path: Path, damage: bytes) -> None:
+    server.says("/catalog.json", GOOD, ETag='"one"')
+    load_catalog([url(server)], tmp_path)
+    (copy,) = tmp_path.rglob("*.json")
+    copy.write_bytes(damage)
+    assert "own" in load_catalog([url(server)], tmp_path).entries
+    assert "if-none-match" not in server.requests[-1][1]
+
+
+def test_a_copy_is_replaced_whole_or_not_at_all(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.says("/catalog.json", GOOD)
+    load_catalog([url(server)], tmp_path)
+    server.says("/catalog.json", catalog(other="example.com/other"))
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        update_catalogs([url(server)], tmp_path)
+    assert "own" in load_catalog([url(server)], tmp_path).entries
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(server: Server, tmp_path: Path) -> None:
+    server.says("/catalog.json", GOOD)
+    (tmp_path / "file").write_text("")
+    found = load_catalog([url(server)], tmp_path / "file")
+    assert "own" in found.entries
+    assert "cannot be kept" in found.warnings[0]
+
+
+@pytest.mark.parametrize(
+    "source", ["http://catalog.example/c.json", "https://me:secret@catalog.example/", "https://", "http://[::1"]
+)
+def test_a_url_that_is_not_safe_or_none_is_a_usage_error(tmp_path: Path, source: str) -> None:
+    with pytest.raises(UsageError):
+        load_catalog([source], tmp_path)
+
+
+def test_a_redirect_to_plain_http_elsewhere_is_refused(server: Server, tmp_path: Path) -> None:
+    server.says("/catalog.json", b"", 302, Location="http://catalog.example/c.json")
+    assert "plain HTTP" in load_catalog([url(server)], tmp_path).warnings[0]
+
+
+def test_a_catalog_that_is_gone_is_not_found(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="does not exist"):
+        update_catalogs([url(server)], tmp_path)
