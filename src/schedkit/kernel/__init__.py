@@ -1,0 +1,1 @@
+"""What this kernel can do and is doing now; changes nothing but, when asked, detaches."""

@@ -1,0 +1,125 @@
+"""The kernel's own words about sched_ext, from /dev/kmsg."""
+
+import os
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from schedkit.kernel.files import explain
+from schedkit.unknown import Unknown
+
+_MARK = "sched_ext: "
+_ENDED = _MARK + 'BPF scheduler "'
+_LONGEST_RECORD = 16384
+_MOST_LINES = 1000
+# All other reasons are errors: what the kernel adds one day is more likely to be one of those.
+_ASKED_TO_LEAVE = ("unregistered from ", "disabled by sysrq", "parent exiting", "killed by parent scheduler")
+
+
+@dataclass(frozen=True)
+class Ejection:
+    """Why the kernel ended a scheduler, as it said itself."""
+
+    ops: str
+    reason: str  # `runnable task stall`, `runtime error`, `unregistered from user space` …
+    details: tuple[str, ...] = ()
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether it was thrown out, and not just told to leave."""
+        return not self.reason.startswith(_ASKED_TO_LEAVE)
+
+
+class KernelLog:
+    """Sees what the kernel says from the moment it is entered; entered before a scheduler is started."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self._path = root / "dev/kmsg"
+        self._file: int | Unknown = Unknown(f"{self._path} was not opened")
+        self._lines: deque[str] = deque(maxlen=_MOST_LINES)
+        self._lost = False
+
+    def __enter__(self) -> Self:
+        try:
+            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._file, 0, os.SEEK_END)
+        except OSError as error:
+            self._close(explain(self._path, error))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(f"{self._path} was closed")
+
+    def read_lines(self) -> list[str] | Unknown:
+        """All sched_ext lines since it was entered."""
+        if isinstance(self._file, Unknown):
+            return self._file
+        try:
+            self._read_new(self._file)
+        except OSError as error:
+            return Unknown(explain(self._path, error))
+        return list(self._lines)
+
+    def read_ejection(self) -> Ejection | Unknown | None:
+        """The last `disabled` since it was entered."""
+        lines = self.read_lines()
+        if isinstance(lines, Unknown):
+            return lines
+        ejection = parse_ejection(lines)
+        if ejection is None and self._lost:
+            return Unknown(f"{self._path}: the kernel said more than its log holds")
+        return ejection
+
+    def _read_new(self, file: int) -> None:
+        while True:
+            try:
+                record = os.read(file, _LONGEST_RECORD)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # what we had not read yet was overwritten; the next read goes on after it
+                self._lost = True
+                continue
+            if not record:
+                return
+            self._lines.extend(parse_records(record.decode(errors="replace")))
+
+    def _close(self, why: str) -> None:
+        if isinstance(self._file, int):
+            os.close(self._file)
+        self._file = Unknown(why)
+
+
+def parse_records(text: str) -> Iterable[str]:
+    """The sched_ext messages of records like `6,278,63001386,-;message`, those of the kernel itself only."""
+    for line in text.splitlines():
+        header, _, message = line.partition(";")
+        priority = header.split(",", 1)[0]
+        # Lines that begin with a blank carry a record's properties. From 8 on it is a program that wrote it.
+        if message.startswith(_MARK) and priority.isdecimal() and int(priority) < 8:
+            yield message
+
+
+def parse_ejection(lines: Iterable[str]) -> Ejection | None:
+    """The last `disabled`, and what was said of that scheduler right after it."""
+    ejection: Ejection | None = None
+    for line in lines:
+        ended = _parse_ended(line)
+        if ended:
+            ejection = ended
+        elif ejection and line.startswith(f"{_MARK}{ejection.ops}: "):
+            detail = line.removeprefix(f"{_MARK}{ejection.ops}: ")
+            ejection = Ejection(ejection.ops, ejection.reason, (*ejection.details, detail))
+    return ejection
+
+
+def _parse_ended(line: str) -> Ejection | None:
+    """Parse `sched_ext: BPF scheduler "NAME" disabled (REASON)`."""
+    if not line.startswith(_ENDED):
+        return None
+    ops, quote, rest = line.removeprefix(_ENDED).partition('" disabled (')
+    return Ejection(ops, rest.removesuffix(")")) if quote else None

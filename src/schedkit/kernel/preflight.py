@@ -1,0 +1,262 @@
+"""Can this kernel run a scheduler: everything that can be known before one is started."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
+from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.config import read_config
+from schedkit.kernel.files import explain, list_pids, read_text
+from schedkit.kernel.holder import Holder, read_holder
+from schedkit.kernel.state import State, read_state
+from schedkit.unknown import Unknown
+
+_FIRST_VERSION = (6, 12)
+_OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_CLASS_EXT")
+_CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
+_MANAGERS = {"scx_loader": "systemctl stop scx_loader", "bpfman": "systemctl stop bpfman"}  # by their process
+_MANAGER_UNITS = {"scx.service": "systemctl stop scx"}  # by their cgroup: the process is the scheduler itself
+
+
+def examine_kernel(root: Path = Path("/"), *, min_version: str = "6.12") -> list[Check]:
+    """Every check of the kernel, of our capabilities and of other managers, in the order people read them."""
+    config = read_config(root)
+    return [
+        _check_version(root, min_version),
+        _check_sched_ext(root),
+        _check_btf(root),
+        _check_kfuncs(root),
+        _check_config(config),
+        _check_function_tracer(root, config),
+        _check_preempt_rt(root),
+        _check_isolcpus(root),
+        *examine_capabilities(root),
+        _check_managers(root),
+        _check_slot(root),
+    ]
+
+
+def find_obstacles(root: Path = Path("/"), *, min_version: str = "6.12") -> list[Check]:
+    """Only what surely keeps every scheduler from attaching, and is quick to see: the look before a start.
+
+    Our capabilities are not among it: the scheduler runs with those the container runtime gives it.
+    """
+    checks = (_check_version(root, min_version), _check_sched_ext(root), _check_preempt_rt(root), _check_isolcpus(root))
+    return [check for check in checks if check.outcome is Outcome.ERROR]
+
+
+def parse_version(release: str) -> tuple[int, ...] | None:
+    """`7.2.12+deb13-cloud-amd64` → (7, 2, 12); None when it does not begin with a version."""
+    numbers: list[int] = []
+    for part in release.strip().removeprefix("v").split("."):
+        digits = part[: len(part) - len(part.lstrip("0123456789"))]
+        if not digits or len(digits) > 9:
+            break
+        numbers.append(int(digits))
+        if digits != part:
+            break
+    return tuple(numbers) if len(numbers) >= 2 else None
+
+
+def _check_version(root: Path, min_version: str) -> Check:
+    name = "kernel.version"
+    release = read_text(root / "proc/sys/kernel/osrelease")
+    if not isinstance(release, str):
+        return Check(name, Outcome.UNKNOWN, release.why if release else f"{root / 'proc'} is not mounted")
+    version, wanted = parse_version(release), parse_version(min_version)
+    if version is None:
+        return Check(name, Outcome.UNKNOWN, f"the release reads {release[:40]!r}")
+    if wanted is None:
+        return Check(name, Outcome.UNKNOWN, f"{release}; asked for is {min_version[:40]!r}, which is no version")
+    if _pad(version) >= _pad(wanted):
+        return Check(name, Outcome.OK, release)
+    seen, fix = f"{release}, older than {min_version}", f"boot a kernel of {min_version} or later"
+    # Some distributions brought sched_ext to older kernels.
+    backported = wanted <= _FIRST_VERSION and (root / "sys/kernel/sched_ext").is_dir()
+    return Check(name, Outcome.WARNING if backported else Outcome.ERROR, seen, fix)
+
+
+def _pad(version: tuple[int, ...]) -> tuple[int, ...]:
+    return (*version, 0, 0, 0)[:3]
+
+
+def _check_sched_ext(root: Path) -> Check:
+    name, state = "kernel.sched_ext", read_state(root).state
+    if isinstance(state, Unknown):
+        return Check(name, Outcome.UNKNOWN, state.why, "mount sysfs and /sys/kernel/sched_ext where this runs")
+    if state is State.UNSUPPORTED:
+        fix = "boot a kernel of 6.12 or later built with CONFIG_SCHED_CLASS_EXT=y"
+        return Check(name, Outcome.ERROR, f"{root / 'sys/kernel/sched_ext'} is not there", fix)
+    return Check(name, Outcome.OK, f"present, {state}")
+
+
+def _check_btf(root: Path) -> Check:
+    name, path = "kernel.btf", root / VMLINUX
+    try:
+        with path.open("rb") as file:
+            magic = file.read(2)
+    except FileNotFoundError:
+        return Check(name, Outcome.ERROR, f"{path} is not there", "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y")
+    except OSError as error:
+        return Check(name, Outcome.UNKNOWN, explain(path, error))
+    if magic not in (b"\x9f\xeb", b"\xeb\x9f"):
+        return Check(name, Outcome.ERROR, f"{path} is not BTF", "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y")
+    return Check(name, Outcome.OK, str(path))
+
+
+def _check_kfuncs(root: Path) -> Check:
+    name, malformed = "kernel.btf_kfuncs", read_malformed_kfuncs(root)
+    if malformed is None:
+        return Check(name, Outcome.UNKNOWN, "there is no BTF to look at")
+    if isinstance(malformed, Unknown):
+        return Check(name, Outcome.UNKNOWN, malformed.why)
+    if not malformed:
+        return Check(name, Outcome.OK, "the prototypes of the scx_bpf_ functions are as schedulers expect them")
+    return Check(
+        name,
+        Outcome.WARNING,
+        f"{len(malformed)} scx_bpf_ functions have malformed prototypes ({', '.join(malformed[:3])} …): "
+        "schedulers that call one fail to load with EINVAL and `func_proto … incompatible with vmlinux`",
+        "boot a kernel whose BTF was made with pahole 1.26 or later, or one before 7.0, which has no such functions",
+    )
+
+
+def _check_config(config: Mapping[str, str] | Unknown) -> Check:
+    name = "kernel.config"
+    if isinstance(config, Unknown):
+        return Check(name, Outcome.UNKNOWN, config.why)
+    missing = [option for option in _OPTIONS if config.get(option) != "y"]
+    if missing:
+        return Check(
+            name, Outcome.ERROR, f"not set: {', '.join(missing)}", f"boot a kernel with {'=y '.join(missing)}=y"
+        )
+    return Check(name, Outcome.OK, f"{', '.join(_OPTIONS)} are set")
+
+
+def _check_function_tracer(root: Path, config: Mapping[str, str] | Unknown) -> Check:
+    name = "kernel.function_tracer"
+    if isinstance(config, Unknown):
+        tracers = read_text(root / "sys/kernel/tracing/available_tracers")
+        if not isinstance(tracers, str):
+            return Check(name, Outcome.UNKNOWN, tracers.why if tracers else config.why)
+        has_it, seen = "function" in tracers.split(), f"the tracers are: {tracers}"
+    else:
+        has_it = config.get("CONFIG_FUNCTION_TRACER") == "y"
+        seen = f"CONFIG_FUNCTION_TRACER is {'set' if has_it else 'not set'}"
+    if has_it:
+        return Check(name, Outcome.OK, seen)
+    fix = "boot a kernel with CONFIG_FUNCTION_TRACER=y: the schedulers of the scx project refuse one without"
+    return Check(name, Outcome.WARNING, seen, fix)
+
+
+def _check_preempt_rt(root: Path) -> Check:
+    name = "kernel.preempt_rt"
+    version = read_text(root / "proc/version")
+    realtime = read_text(root / "sys/kernel/realtime")  # only where it is, and 1
+    if realtime == "1" or (isinstance(version, str) and "PREEMPT_RT" in version):
+        return Check(
+            name, Outcome.ERROR, "a PREEMPT_RT kernel, which takes no scheduler", "boot one without PREEMPT_RT"
+        )
+    if not isinstance(version, str):
+        return Check(name, Outcome.UNKNOWN, version.why if version else f"{root / 'proc/version'} is not there")
+    return Check(name, Outcome.OK, "not PREEMPT_RT")
+
+
+def _check_isolcpus(root: Path) -> Check:
+    name = "kernel.isolcpus"
+    arguments = read_text(root / "proc/cmdline")
+    if not isinstance(arguments, str):
+        return Check(name, Outcome.UNKNOWN, arguments.why if arguments else f"{root / 'proc/cmdline'} is not there")
+    isolated = read_text(root / "sys/devices/system/cpu/isolated")
+    asked = [word for word in arguments.split() if _isolates_domains(word)]
+    if asked and isolated != "":  # it names no CPU when what was asked for has none of this machine's
+        return Check(
+            name,
+            Outcome.ERROR,
+            f"booted with {asked[-1]}: the kernel refuses schedulers while CPUs are isolated from its domains",
+            "boot without isolcpus=, or with its nohz or managed_irq flags alone",
+        )
+    return Check(name, Outcome.OK, "no CPU is isolated at boot")
+
+
+def _isolates_domains(word: str) -> bool:
+    """`isolcpus=1-3` and `isolcpus=domain,1-3` do, `isolcpus=managed_irq,1-3` does not."""
+    name, _, value = word.partition("=")
+    flags = [flag for flag in value.split(",") if flag[:1].isalpha()]
+    return name == "isolcpus" and (not flags or "domain" in flags)
+
+
+def examine_capabilities(root: Path = Path("/")) -> list[Check]:
+    """What this process may do; CAP_SYS_ADMIN contains the other two."""
+    mask = _read_capabilities(root)
+    if isinstance(mask, Unknown):
+        return [Check(f"caps.{name.lower()}", Outcome.UNKNOWN, mask.why) for name in _CAPABILITIES]
+    held = {name for name, bit in _CAPABILITIES.items() if mask >> bit & 1}
+    return [_check_capability(name, held) for name in _CAPABILITIES]
+
+
+def _check_capability(name: str, held: set[str]) -> Check:
+    check = f"caps.{name.lower()}"
+    if name in held:
+        return Check(check, Outcome.OK, "held")
+    if name != "CAP_SYS_ADMIN" and "CAP_SYS_ADMIN" in held:
+        return Check(check, Outcome.OK, "not held, but contained in CAP_SYS_ADMIN")
+    fix = "run as root, with sudo for one"
+    if name == "CAP_SYS_ADMIN" and held.issuperset({"CAP_BPF", "CAP_PERFMON"}):
+        return Check(check, Outcome.WARNING, "not held: who holds the slot cannot be seen, nor detached", fix)
+    return Check(check, Outcome.ERROR, "not held", fix)
+
+
+def _read_capabilities(root: Path) -> int | Unknown:
+    path = root / "proc/self/status"
+    status = read_text(path)
+    if not isinstance(status, str):
+        return status or Unknown(f"{path} is not there")
+    for line in status.splitlines():
+        name, _, value = line.partition(":")
+        if name == "CapEff":
+            try:
+                return int(value, 16)
+            except ValueError:
+                break
+    return Unknown(f"{path} names no effective capabilities")
+
+
+def _check_managers(root: Path) -> Check:
+    name = "kernel.managers"
+    found: dict[str, str] = {}
+    pids = list_pids(root)
+    if isinstance(pids, Unknown):
+        return Check(name, Outcome.UNKNOWN, pids.why)
+    for pid in pids:
+        command = read_text(root / f"proc/{pid}/comm")
+        if isinstance(command, str) and command in _MANAGERS:
+            found[command] = _MANAGERS[command]
+        cgroup = read_text(root / f"proc/{pid}/cgroup")
+        if isinstance(cgroup, str):
+            found |= {unit: stop for unit, stop in _MANAGER_UNITS.items() if f"/{unit}" in cgroup}
+    if not found:
+        return Check(name, Outcome.OK, "no other manager of schedulers runs")
+    fix = f"two managers take the slot from each other: {'; '.join(found.values())}"
+    return Check(name, Outcome.WARNING, f"running: {', '.join(sorted(found))}", fix)
+
+
+def _check_slot(root: Path) -> Check:
+    name, state = "kernel.slot", read_state(root)
+    if isinstance(state.state, Unknown):
+        return Check(name, Outcome.UNKNOWN, state.state.why)
+    if state.state is State.UNSUPPORTED:
+        return Check(name, Outcome.OK, "there is none")
+    if state.state is State.DISABLED:
+        return Check(name, Outcome.OK, "free")
+    ops = state.ops if isinstance(state.ops, str) else "a scheduler"
+    return Check(name, Outcome.OK, f"{state.state}: {ops}, {_describe_holder(read_holder(root))}")
+
+
+def _describe_holder(holder: Holder | Unknown | None) -> str:
+    if isinstance(holder, Unknown):
+        return f"held by an unknown process ({holder.why})"
+    if holder is None:
+        return "held by no process"
+    container = f" in container {holder.container[:12]}" if holder.container else ""
+    return f"held by {holder.command} (pid {holder.pid}){container}"
