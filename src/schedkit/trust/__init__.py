@@ -1,0 +1,1 @@
+"""May it run: whose signatures count, and whether an image has them."""

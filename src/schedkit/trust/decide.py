@@ -1,0 +1,154 @@
+"""May this image run? The rule that counts for it, against every signature there is."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, UnavailableError
+from schedkit.images.image import Image
+from schedkit.trust.bundle import AttestationError
+from schedkit.trust.collecting import Candidate, TooMuchError, find_candidates
+from schedkit.trust.errors import (
+    REFUSALS,
+    PolicyError,
+    Problem,
+    Refusal,
+    UnsignedError,
+    UntrustedError,
+    UnverifiedError,
+)
+from schedkit.trust.judging import Accepted, judge
+from schedkit.trust.model import Attempt, RefusalReason, Signature, Verdict
+from schedkit.trust.policy import Policy, Rule
+from schedkit.trust.reading import MalformedError
+from schedkit.trust.roots import Roots
+from schedkit.trust.verdicts import read_verdict, write_verdict
+
+LONGEST_PROBLEM = 600
+
+
+def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime) -> Verdict:
+    """Who vouches for this image; a Refusal if nobody does whom the policy trusts.
+
+    A verdict reached before stands in only where the network does not answer, or with `offline`.
+    """
+    rule = policy.for_image(image.repository)
+    if rule is None:
+        raise UntrustedError(
+            f"the trust policy {policy.origin} has no rule for {image.repository}",
+            hint="add a scope for it, or keys and identities for all images",
+        )
+    if offline:
+        return recall(image.repository, image.digest, policy, cache)
+    try:
+        signatures = _Search(image, rule, roots).run()
+    except (UnavailableError, NoAnswerError):
+        kept = read_verdict(cache, image.repository, image.digest, policy.hash) if cache else None
+        if kept is None:
+            raise
+        return kept
+    verdict = Verdict(image.digest, image.reference, policy.hash, rule.name, signatures, now)
+    if cache:
+        with suppress(OSError):  # the next check without network will have to do without
+            write_verdict(cache, image, verdict)
+    return verdict
+
+
+def recall(repository: str, digest: str, policy: Policy, cache: Path | None) -> Verdict:
+    """The verdict reached before, without asking anybody; UnverifiedError if there is none."""
+    kept = read_verdict(cache, repository, digest, policy.hash) if cache else None
+    if kept is None:
+        raise UnverifiedError(
+            f"{repository}@{digest} was not verified here before with this policy, and without network it cannot be",
+            hint="verify it once with network",
+        )
+    return kept
+
+
+class _Search:
+    """Looks at one signature after the other until enough count."""
+
+    def __init__(self, image: Image, rule: Rule, roots: Roots) -> None:
+        self._image = image
+        self._rule = rule
+        self._roots = roots
+        self._accepted: list[Accepted] = []
+        self._attempts: list[Attempt] = []
+        self._attested = False
+
+    def run(self) -> tuple[Signature, ...]:
+        try:
+            for candidate in find_candidates(self._image):
+                self._try(candidate)
+                if count_signers(self._accepted) >= self._rule.threshold:
+                    return tuple(accepted.signature for accepted in self._accepted)
+        except TooMuchError as error:
+            self._attempts.append(Attempt("the rest", "", str(error), RefusalReason.BAD_SIGNATURE))
+        raise self._refuse()
+
+    def _try(self, candidate: Candidate) -> None:
+        try:
+            self._accepted.append(judge(candidate.fetch(), candidate.digest, self._rule, self._roots))
+        except AttestationError:
+            self._attested = True
+        except Problem as problem:
+            self._note(candidate, problem.reason, problem.text, problem.who)
+        except PolicyError:
+            raise  # it would be wrong for all others, too
+        except MalformedError as error:
+            self._note(candidate, RefusalReason.BAD_SIGNATURE, str(error))
+        except (BadDataError, NotFoundError) as error:
+            self._note(candidate, RefusalReason.BAD_SIGNATURE, error.message)
+
+    def _note(self, candidate: Candidate, reason: RefusalReason, problem: str, who: str = "") -> None:
+        self._attempts.append(Attempt(candidate.what, _clean(who), _clean(problem), reason))
+
+    def _refuse(self) -> Refusal:
+        image, rule, attempts = self._image, self._rule, self._attempts
+        name = f"{image.reference} ({image.digest})"
+        if self._accepted:
+            there = "; ".join(accepted.signature.who for accepted in self._accepted)
+            return UntrustedError(
+                f"{name} is signed by {count_signers(self._accepted)} of the {rule.threshold} signers that the policy "
+                f"wants: {there}",
+                hint=f"the policy wants {rule}",
+                attempts=attempts,
+            )
+        if not attempts:
+            but = "; it has attestations, which are statements about it and no signatures" if self._attested else ""
+            return UnsignedError(f"{name} is not signed{but}", hint=f"the policy wants a signature by {rule}")
+        reason = next(reason for reason in RefusalReason if any(one.reason is reason for one in attempts))
+        best = next(one for one in attempts if one.reason is reason)
+        others = f" (and {len(attempts) - 1} more that do not count)" if len(attempts) > 1 else ""
+        signer = f"is signed by {best.who}" if best.who else "has something that is no signature of it"
+        return REFUSALS[reason](
+            f"{name} {signer}: {best.problem}{others}",
+            hint=f"the policy's rule for it: {rule.name}; who may sign: {rule}",
+            attempts=attempts,
+        )
+
+
+def count_signers(accepted: Sequence[Accepted]) -> int:
+    """How many different keys and identities of the rule are met, none of them and no signer counted twice."""
+    wanted: dict[str, set[object]] = {}
+    for one in accepted:
+        wanted.setdefault(one.signature.who, set()).update(one.wanted)
+    taken: dict[object, str] = {}
+
+    def place(who: str, seen: set[object]) -> bool:
+        """Find something of the rule for this signer, moving others to something else if need be."""
+        for one in wanted[who] - seen:
+            seen.add(one)
+            if one not in taken or place(taken[one], seen):
+                taken[one] = who
+                return True
+        return False
+
+    return sum(place(who, set()) for who in wanted)
+
+
+def _clean(text: str) -> str:
+    """For a terminal: strangers wrote parts of it."""
+    shown = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return shown if len(shown) <= LONGEST_PROBLEM else f"{shown[:LONGEST_PROBLEM]}…"

@@ -1,0 +1,109 @@
+"""Identities: who a certificate says has signed, and whether a policy means them."""
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from schedkit.trust.reading import MalformedError
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+ISSUER = "1.3.6.1.4.1.57264.1.8"  # DER text
+ISSUER_BEFORE_2023 = "1.3.6.1.4.1.57264.1.1"  # raw text
+LONGEST = 2048
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A text that must be equal, or a regular expression that must match from the start on."""
+
+    text: str
+    is_expression: bool = False
+
+    def matches(self, value: str) -> bool:
+        if not self.is_expression:
+            return value == self.text
+        # Never anywhere inside: `https://evil.example/?https://github.com/me/` is not of github.com. Policies say so
+        # themselves with `^`, and here it holds for each branch of `^a|b` too.
+        return re.match(self.text, value) is not None
+
+    def __str__(self) -> str:
+        return f"/{self.text}/" if self.is_expression else self.text
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whom a policy trusts."""
+
+    issuer: Pattern
+    subject: Pattern
+
+    def matches(self, signer: "Signer") -> bool:
+        """Whether one of the certificate's names, and its issuer, are meant."""
+        return self.issuer.matches(signer.issuer) and any(self.subject.matches(name) for name in signer.subjects)
+
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.issuer})"
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Whom a certificate names."""
+
+    subjects: tuple[str, ...]
+    issuer: str  # who said that it is them: the OIDC provider
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.subjects)} ({self.issuer})"
+
+
+def read_signer(certificate: "Certificate") -> Signer:
+    """Subject alternative names and the OIDC issuer; MalformedError where there are none, or none to be shown."""
+    from cryptography import x509
+
+    try:
+        extensions = certificate.extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        subjects = (
+            *names.get_values_for_type(x509.UniformResourceIdentifier),
+            *names.get_values_for_type(x509.RFC822Name),
+            *names.get_values_for_type(x509.DNSName),
+        )
+    except (ValueError, x509.ExtensionNotFound, x509.UnsupportedGeneralNameType, x509.DuplicateExtension) as error:
+        raise MalformedError("the certificate names nobody") from error
+    signer = Signer(subjects, _read_issuer(extensions))
+    said = (*signer.subjects, signer.issuer)
+    if not subjects or not all(text and text.isprintable() and len(text) <= LONGEST for text in said):
+        raise MalformedError("the certificate names nobody that can be told")
+    return signer
+
+
+def _read_issuer(extensions: object) -> str:
+    from cryptography import x509
+
+    assert isinstance(extensions, x509.Extensions)  # noqa: S101  (for the type checker: x509 is imported late)
+    values = {
+        extension.oid.dotted_string: extension.value.value
+        for extension in extensions
+        if isinstance(extension.value, x509.UnrecognizedExtension)
+    }
+    try:
+        if ISSUER in values:
+            return _decode_der_text(values[ISSUER])
+        return values[ISSUER_BEFORE_2023].decode()
+    except (KeyError, ValueError) as error:
+        raise MalformedError("the certificate does not say who vouched for its owner") from error
+
+
+def _decode_der_text(data: bytes) -> str:
+    """A DER UTF8String."""
+    if len(data) < 2 or data[0] != 0x0C:
+        raise ValueError("not a text")
+    length, start = data[1], 2
+    if length & 0x80:
+        start = 2 + (length & 0x7F)
+        length = int.from_bytes(data[2:start], "big")
+    if len(data) != start + length:
+        raise ValueError("of another length than it says")
+    return data[start:].decode()

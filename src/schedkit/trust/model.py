@@ -1,0 +1,80 @@
+"""What a check of signatures finds: who signed what, how and when, or what was wrong with each try."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class How(StrEnum):
+    """What a signer is known by."""
+
+    KEY = "key"
+    KEYLESS = "keyless"
+
+
+class Format(StrEnum):
+    """How the signature lies in the registry."""
+
+    COSIGN_V2 = "cosign-v2"  # a layer under the tag sha256-<hex>.sig
+    BUNDLE = "bundle"  # a sigstore bundle that refers to the image, as cosign v3 makes it
+
+
+class RefusalReason(StrEnum):
+    """Why a signature does not count; the nearest to acceptance comes first and names the refusal as a whole."""
+
+    EXPIRED = "expired"
+    NO_LOG_ENTRY = "no-log-entry"
+    UNTRUSTED = "untrusted"
+    BAD_SIGNATURE = "bad-signature"
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """An entry of a transparency log, checked and bound to one signature."""
+
+    log_id: str  # hexadecimal
+    index: int
+    integrated: datetime | None  # None where the log does not vouch for a time
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature that counts."""
+
+    who: str  # `key SHA256:… (path)` or `subject (issuer)`
+    how: How
+    format: Format
+    signed_at: datetime | None  # None where nobody vouches for a time
+    log: LogEntry | None
+    on: str  # the digest it names: the index's or the manifest's
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A signature that was tried and does not count."""
+
+    what: str  # where it lies: `sha256-….sig layer 2`, `referrer sha256:…`
+    who: str  # whom it is by, or claims to be by; empty where it does not say
+    problem: str
+    reason: RefusalReason
+
+    def __str__(self) -> str:
+        return f"{self.what}{f' by {self.who}' if self.who else ''}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """This image may run, and why."""
+
+    digest: str
+    reference: str
+    policy: str  # the hash of the policy
+    rule: str  # which of its rules counted
+    signatures: tuple[Signature, ...]
+    at: datetime  # when that was found
+    from_cache: bool = False  # reached before, and reused as the network could or should not be asked
+
+    @property
+    def who(self) -> str:
+        """All signers in one line."""
+        return "; ".join(signature.who for signature in self.signatures)

@@ -1,0 +1,254 @@
+"""A policy's YAML: a handful of fields, and a line for every complaint."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
+
+from schedkit.trust.errors import PolicyError
+from schedkit.trust.identities import Identity, Pattern
+from schedkit.trust.keys import Key, KeyProblem, parse_key
+from schedkit.trust.policy import LARGEST, Policy, Root, Rule
+from schedkit.trust.trusted_root import parse_trusted_root
+
+if TYPE_CHECKING:
+    from yaml import MappingNode, Node
+
+DEEPEST = 16
+MOST = 256  # rules, keys, identities
+LARGEST_KEY = 64 * 1024
+RULE_FIELDS = ("keys", "identities", "threshold", "requireLog", "rekorURL", "trustedRoot")
+POLICY_FIELDS = (*RULE_FIELDS, "scopes")
+SCOPE_FIELDS = ("images", *RULE_FIELDS)
+_IMAGES = re.compile(r"[a-zA-Z0-9.:_*/\[\]-]+")
+
+T = TypeVar("T")
+
+
+def parse_policy(data: bytes, origin: str, folder: Path) -> Policy:
+    """The policy in these bytes; the files it names are looked for from `folder` on."""
+    return _Reader(origin, folder).read(data)
+
+
+class _Reader:
+    """Takes values out of the tree of YAML nodes, which still know their lines."""
+
+    def __init__(self, origin: str, folder: Path) -> None:
+        self._origin = origin
+        self._folder = folder
+
+    def read(self, data: bytes) -> Policy:
+        tree = self._compose(data)
+        table = self._table(tree, POLICY_FIELDS, "the policy")
+        scopes = [self._scope(node) for node in self._list(table, "scopes")]
+        rules = list(scopes)
+        if "keys" in table or "identities" in table:
+            rules.append(self._rule(tree, table, "default", ()))
+        elif not scopes:
+            raise self._wrong(tree, "the policy trusts nobody", "name keys or identities, or scopes that do")
+        elif left := next((name for name in RULE_FIELDS if name in table), None):
+            raise self._wrong(
+                table[left], f"{left} belongs to keys or identities beside it", "scopes have a field of that name too"
+            )
+        return Policy(self._origin, tuple(rules))
+
+    def _scope(self, node: "Node") -> Rule:
+        table = self._table(node, SCOPE_FIELDS, "a scope")
+        images = tuple(self._pattern(item) for item in self._list(table, "images"))
+        if not images:
+            raise self._wrong(node, "a scope without images", 'images: ["ghcr.io/me/*"]')
+        return self._rule(node, table, ", ".join(images), images)
+
+    def _rule(self, node: "Node", table: "dict[str, Node]", name: str, images: tuple[str, ...]) -> Rule:
+        keys = tuple(self._key(item) for item in self._list(table, "keys"))
+        identities = tuple(self._identity(item) for item in self._list(table, "identities"))
+        if not keys and not identities:
+            raise self._wrong(node, "nobody is trusted here", "name at least one of keys and identities")
+        threshold = self._value(table, "threshold", self._number, 1)
+        most = len({key.fingerprint for key in keys}) + len(set(identities))
+        if threshold > most:
+            raise self._wrong(
+                table["threshold"],
+                f"threshold is {threshold}, and there are {most} different keys and identities to reach it",
+                "lower it, or name more",
+            )
+        return Rule(
+            name,
+            images,
+            keys,
+            identities,
+            threshold,
+            self._value(table, "requireLog", self._switch, None),
+            self._value(table, "rekorURL", self._url, ""),
+            self._value(table, "trustedRoot", self._root, None),
+        )
+
+    def _key(self, node: "Node") -> Key:
+        table = self._table(node, ("path",), "a key")
+        if "path" not in table:
+            raise self._wrong(node, "a key without a path", "path: cosign.pub")
+        path = self._text(table["path"])
+        try:
+            return parse_key(self._read_file(table["path"], path, LARGEST_KEY), path)
+        except KeyProblem as error:
+            raise self._wrong(
+                table["path"],
+                f"the key {path}: {error}",
+                "a key is the file cosign.pub that `cosign generate-key-pair` makes",
+            ) from error
+
+    def _identity(self, node: "Node") -> Identity:
+        table = self._table(node, ("issuer", "issuerRegExp", "subject", "subjectRegExp"), "an identity")
+        return Identity(self._side(node, table, "issuer"), self._side(node, table, "subject"))
+
+    def _side(self, node: "Node", table: "dict[str, Node]", name: str) -> Pattern:
+        expression = f"{name}RegExp"
+        if (name in table) == (expression in table):
+            raise self._wrong(
+                node,
+                f"an identity has exactly one of {name} and {expression}",
+                f"{name}: … must be equal, {expression}: ^…",
+            )
+        if name in table:
+            return Pattern(self._text(table[name]))
+        text = self._text(table[expression])
+        if not text.startswith(("^", r"\A")):
+            raise self._wrong(
+                table[expression],
+                f"{expression} {text!r} would match in the middle of somebody else's name, too",
+                f"begin it with ^; if it may really match anywhere: {'^.*' + text!r}",
+            )
+        try:
+            re.compile(text)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise self._wrong(
+                table[expression],
+                f"{expression} {text!r} is not a regular expression: {error}",
+                "Python's syntax counts",
+            ) from error
+        return Pattern(text, is_expression=True)
+
+    def _pattern(self, node: "Node") -> str:
+        text = self._text(node)
+        last = text.rpartition("/")[2]
+        if not _IMAGES.fullmatch(text) or ":" in last:
+            raise self._wrong(
+                node,
+                f"{text!r} is no pattern of repositories",
+                "REGISTRY/PATH without tag and digest; * and ** stand for more",
+            )
+        if "/" not in text and "**" not in text:
+            raise self._wrong(
+                node, f"{text!r} fits no image, as each has a registry and a path", "ghcr.io/me/*, or ** for all images"
+            )
+        return text
+
+    def _url(self, node: "Node") -> str:
+        text = self._text(node)
+        if not re.fullmatch(r"https?://[^\s/]+\S*", text):
+            raise self._wrong(node, f"rekorURL {text!r} is no URL", "rekorURL: https://rekor.sigstore.dev")
+        return text.rstrip("/")
+
+    def _root(self, node: "Node") -> Root:
+        path = self._text(node)
+        data = self._read_file(node, path, 1 << 20)
+        try:
+            parse_trusted_root(data, path)
+        except PolicyError as error:
+            raise self._wrong(node, error.message, error.hint) from error
+        return Root(path, data)
+
+    def _read_file(self, node: "Node", path: str, most: int) -> bytes:
+        try:
+            with (self._folder / path).open("rb") as file:
+                data = file.read(most + 1)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not a path"
+            raise self._wrong(
+                node, f"{path} cannot be read: {why}", f"it is looked for from {self._folder} on"
+            ) from error
+        if len(data) > most:
+            raise self._wrong(node, f"{path} has more than {most} bytes", "is it the right file?")
+        return data
+
+    def _compose(self, data: bytes) -> "Node":
+        import yaml
+
+        if len(data) > LARGEST:
+            raise PolicyError(f"the trust policy {self._origin} has more than {LARGEST} bytes")
+        try:
+            text = data.decode()
+            depth = 0
+            for event in yaml.parse(text, Loader=yaml.SafeLoader):
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if isinstance(event, yaml.AliasEvent) or depth > DEEPEST:
+                    raise self._wrong(event, "aliases and deep nesting are not taken", "write it out")
+            tree: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+        except UnicodeDecodeError as error:
+            raise PolicyError(f"the trust policy {self._origin} is not UTF-8 text") from error
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 1
+            raise PolicyError(
+                f"{self._origin}, line {line}: not YAML: {error.problem or error.context}", hint="mend the file"
+            ) from error
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            raise PolicyError(f"the trust policy {self._origin} is not YAML", hint="mend the file") from error
+        if tree is None:
+            raise PolicyError(f"the trust policy {self._origin} is empty", hint="name keys or identities in it")
+        return tree
+
+    def _table(self, node: "Node", known: tuple[str, ...], what: str) -> "dict[str, Node]":
+        table: dict[str, Node] = {}
+        for key, value in self._pairs(node, what):
+            name = self._text(key)
+            if name not in known:
+                raise self._wrong(key, f"{what} has no field {name!r}", f"known fields: {', '.join(known)}")
+            if name in table:
+                raise self._wrong(key, f"{name} is there twice", "keep one of the two")
+            table[name] = value
+        return table
+
+    def _pairs(self, node: "Node", what: str) -> "Iterator[tuple[Node, Node]]":
+        if not _is_mapping(node):
+            raise self._wrong(node, f"{what} must be a table", "FIELD: VALUE")
+        return iter(node.value)
+
+    def _list(self, table: "dict[str, Node]", name: str) -> "list[Node]":
+        import yaml
+
+        if name not in table:
+            return []
+        node = table[name]
+        if not isinstance(node, yaml.SequenceNode) or len(node.value) > MOST:
+            raise self._wrong(node, f"{name} must be a list", f"{name}: and below it lines that begin with -")
+        return list(node.value)
+
+    def _value(self, table: "dict[str, Node]", name: str, read: "Callable[[Node], T]", default: T) -> T:
+        return read(table[name]) if name in table else default
+
+    def _text(self, node: "Node") -> str:
+        if node.tag != "tag:yaml.org,2002:str" or not node.value or not str(node.value).isprintable():
+            raise self._wrong(node, "a text must stand here", 'put it into quotes: "…"')
+        return str(node.value)
+
+    def _number(self, node: "Node") -> int:
+        if node.tag != "tag:yaml.org,2002:int" or not re.fullmatch("[1-9][0-9]{0,5}", str(node.value)):
+            raise self._wrong(node, "a number from 1 on must stand here", "threshold: 2")
+        return int(node.value)
+
+    def _switch(self, node: "Node") -> bool:
+        said = {"true": True, "false": False}.get(str(node.value).lower()) if node.tag.endswith(":bool") else None
+        if said is None:
+            raise self._wrong(node, "true or false must stand here", "requireLog: true")
+        return said
+
+    def _wrong(self, node: object, what: str, hint: str) -> PolicyError:
+        mark = getattr(node, "start_mark", None)
+        line = f", line {mark.line + 1}" if mark else ""
+        return PolicyError(f"{self._origin}{line}: {what}", hint=hint)
+
+
+def _is_mapping(node: "Node") -> "TypeGuard[MappingNode]":
+    import yaml
+
+    return isinstance(node, yaml.MappingNode)

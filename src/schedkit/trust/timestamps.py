@@ -1,0 +1,38 @@
+"""RFC 3161: an authority's word that a signature was there at a time."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from schedkit.trust.trusted_root import Authority
+
+
+def read_times(timestamps: Sequence[bytes], signature: bytes, clocks: Sequence[Authority]) -> list[datetime]:
+    """The times that authorities which count vouch for; the word of others says nothing, and does no harm."""
+    times = []
+    for timestamp in timestamps:
+        time = _read_time(timestamp, signature, clocks)
+        if time is not None:
+            times.append(time)
+    return times
+
+
+def _read_time(timestamp: bytes, signature: bytes, clocks: Sequence[Authority]) -> datetime | None:
+    from rfc3161_client import VerificationError, VerifierBuilder, decode_timestamp_response
+
+    try:
+        response = decode_timestamp_response(timestamp)
+        time = response.tst_info.gen_time
+    except ValueError:
+        return None
+    for clock in clocks:
+        if len(clock.chain) < 2 or not clock.period.holds(time):
+            continue
+        builder = VerifierBuilder().tsa_certificate(clock.chain[0]).add_root_certificate(clock.chain[-1])
+        for certificate in clock.chain[1:-1]:
+            builder = builder.add_intermediate_certificate(certificate)
+        try:
+            builder.build().verify_message(response, signature)
+        except (VerificationError, ValueError):
+            continue
+        return time
+    return None

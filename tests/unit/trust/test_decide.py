@@ -1,0 +1,313 @@
+"""From all signatures to one verdict: where they lie, how many count, and what a hostile registry may do."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
+from schedkit.trust import collecting
+from schedkit.trust.errors import BadSignatureError, UnsignedError, UntrustedError, UnverifiedError
+from schedkit.trust.identities import Identity, Pattern
+from schedkit.trust.model import Format
+from schedkit.trust.policy import Policy
+from schedkit.trust.simplesigning import LAYER, SIGNATURES
+from schedkit.trust.verdicts import read_image
+from tests.unit.trust.material import ISSUER, NOW, SUBJECT, Sigstore, make_key, sign_bundle, sign_simply
+from tests.unit.trust.rules import OURS, check, refuse, trust
+from tests.unit.trust.shelf import BUNDLE, Shelf, make_image
+
+
+def test_signature_on_the_index_counts_for_the_manifest_in_it(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf, index=True)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    (found,) = check(image, trust(key)).signatures
+    assert found.on == image.digest
+    manifest = image.manifests[1][0].digest
+    assert not any(manifest in asked for asked in shelf.asked), "one signature is enough"
+
+
+def test_signature_on_the_manifest_counts_too(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf, index=True)
+    manifest = image.manifests[1][0].digest
+    shelf.add_simple(manifest, sign_simply(manifest, key))
+    verdict = check(image, trust(key))
+    assert (verdict.digest, verdict.signatures[0].on) == (image.digest, manifest)
+
+
+def test_signature_of_the_manifest_does_not_count_on_the_index(shelf: Shelf) -> None:
+    """An index made by somebody else could hold other manifests beside the signed one."""
+    key, image = make_key(), make_image(shelf, index=True)
+    shelf.add_bundle(image.digest, sign_bundle(image.manifests[1][0].digest, key))
+    assert isinstance(refuse(image, trust(key)), BadSignatureError)
+
+
+def test_simple_signature_that_refers_to_its_image_counts(shelf: Shelf) -> None:
+    """What cosign v2 makes with --registry-referrers-mode=oci-1-1."""
+    key, image = make_key(), make_image(shelf)
+    payload, annotations = sign_simply(image.digest, key)
+    artifact = shelf.put_manifest([shelf.put(payload, LAYER, annotations)])
+    shelf.referrers[image.digest] = [{**artifact, "artifactType": SIGNATURES}]
+    assert check(image, trust(key)).signatures[0].format is Format.COSIGN_V2
+
+
+def test_other_artefacts_that_refer_to_the_image_are_left_alone(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    shelf.referrers[image.digest] = [{**shelf.put_manifest([]), "artifactType": "application/spdx+json"}]
+    shelf.asked.clear()
+    assert isinstance(refuse(image, trust(make_key())), UnsignedError)
+    assert len(shelf.asked) == 2
+
+
+def test_one_good_signature_among_bad_ones_is_enough(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, b"{")
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, make_key()))
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    assert len(check(image, trust(key)).signatures) == 1
+
+
+def test_every_signature_tried_is_named_with_what_is_wrong(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    shelf.add_simple(image.digest, sign_simply(image.digest, make_key()), (b"{}", {}))
+    shelf.add_bundle(image.digest, b"[]")
+    refusal = refuse(image, trust(make_key()))
+    assert isinstance(refusal, UntrustedError)
+    assert [attempt.what.rpartition(".sig ")[2].partition(" sha")[0] for attempt in refusal.attempts] == [
+        "layer 1",
+        "layer 2",
+        "referrer",
+    ]
+    assert "and 2 more that do not count" in refusal.message
+    assert len(refusal.log) == 3
+
+
+def test_threshold_counts_different_keys(shelf: Shelf) -> None:
+    first, second, image = make_key(), make_key(), make_image(shelf)
+    policy = trust(first, second, threshold=2)
+    shelf.add_simple(image.digest, sign_simply(image.digest, first), sign_simply(image.digest, first))
+    refusal = refuse(image, policy)
+    assert isinstance(refusal, UntrustedError)
+    assert "by 1 of the 2 signers" in refusal.message
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, second))
+    assert len({signature.who for signature in check(image, policy).signatures}) == 2
+
+
+def test_threshold_counts_one_identity_of_the_policy_once(shelf: Shelf, sigstore: Sigstore) -> None:
+    """Two workflows of one owner are one; and one signer does not count for two entries that both mean them."""
+    image, exact = make_image(shelf), Identity(Pattern(ISSUER), Pattern(SUBJECT))
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
+    twice = trust(sigstore=sigstore, identities=(OURS, exact), threshold=2)
+    assert isinstance(refuse(image, twice), UntrustedError)
+    other = sigstore.issue("https://github.com/schedkit/other/.github/workflows/x.yml@refs/heads/main")
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, other, sigstore))
+    assert isinstance(
+        refuse(image, trust(make_key(), sigstore=sigstore, identities=(OURS,), threshold=2)), UntrustedError
+    )
+    assert len(check(image, twice).signatures) == 2
+
+
+def test_image_for_which_there_is_no_rule_is_refused(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    (rule,) = trust(key).rules
+    elsewhere = Policy("policy.yaml", (replace(rule, images=("ghcr.io/me/*",)),))
+    assert "has no rule for registry.test/schedkit/scx_fifo" in refuse(image, elsewhere).message
+
+
+def test_thousands_of_signatures_are_not_all_tried(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf)
+    signature = sign_bundle(image.digest, make_key())
+    for number in range(300):
+        shelf.add_bundle(image.digest, signature | {"mediaType": f"{BUNDLE}{number}"})
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    refusal = refuse(image, trust(key))
+    assert len(refusal.attempts) == collecting.MOST_TRIED + 1
+    assert "more than 100 signatures" in refusal.attempts[-1].problem
+    assert len(shelf.asked) < 2 * collecting.MOST_TRIED + 10
+
+
+def test_looking_ends_after_a_while(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = make_image(shelf)
+    for _ in range(2):
+        shelf.add_bundle(image.digest, sign_bundle(image.digest, make_key()))
+    times = iter([0.0, 0.0, 61.0])
+    find = collecting.find_candidates
+    monkeypatch.setattr("schedkit.trust.decide.find_candidates", lambda image: find(image, lambda: next(times)))
+    refusal = refuse(image, trust(make_key()))
+    assert "took more than 60 seconds" in refusal.attempts[-1].problem
+
+
+def test_giants_are_not_even_asked_for(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, b" " * (2 << 20))
+    shelf.add_simple(image.digest, (b" " * (1 << 20), {}))
+    refusal = refuse(image, trust(make_key()))
+    assert ["more than the" in attempt.problem for attempt in refusal.attempts] == [True, True]
+    assert not any(len(shelf.blobs.get(asked, b"")) > 1 << 19 for asked in shelf.asked)
+
+
+def test_list_of_referrers_that_makes_no_sense_is_an_attempt(shelf: Shelf) -> None:
+    image = make_image(shelf)
+
+    def fail() -> None:
+        raise BadDataError("more than 1000 things refer to it")
+
+    shelf.fail = fail
+    refusal = refuse(image, trust(make_key()))
+    assert isinstance(refusal, BadSignatureError)
+    assert "1000 things" in refusal.message
+
+
+def test_signature_that_is_an_index_is_no_signature(shelf: Shelf) -> None:
+    image = make_image(shelf, index=True)
+    shelf.tags[f"{image.digest.replace(':', '-')}.sig"] = image.manifests[0][1]
+    assert isinstance(refuse(image, trust(make_key())), BadSignatureError)
+
+
+def test_what_a_stranger_wrote_cannot_change_a_terminal(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, {"mediaType": "\x1b[2J" + "x" * 5000})
+    assert all(text.isprintable() and len(text) < 2000 for text in refuse(image, trust(make_key())).log)
+
+
+@pytest.mark.parametrize("error", [UnavailableError("no network"), NoAnswerError("silence")])
+def test_verdict_reached_before_stands_in_when_nobody_answers(shelf: Shelf, tmp_path: Path, error: Exception) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+
+    def fail() -> None:
+        raise error
+
+    policy = trust(key)
+    before = check(image, policy, cache=tmp_path)
+    shelf.fail = fail
+    again = check(image, policy, cache=tmp_path)
+    assert again == replace(before, from_cache=True)
+    for other in (trust(make_key()), trust(key, make_key())):
+        with pytest.raises(type(error)):
+            check(image, other, cache=tmp_path)
+
+
+def test_a_refusal_is_not_outvoted_by_an_older_verdict(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    check(image, trust(key), cache=tmp_path)
+    shelf.referrers.clear()
+    with pytest.raises(UnsignedError):
+        check(image, trust(key), cache=tmp_path)
+
+
+def test_a_registry_that_refuses_is_not_one_that_is_away(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    check(image, trust(key), cache=tmp_path)
+
+    def fail() -> None:
+        raise NoPermissionError("log in first")
+
+    shelf.fail = fail
+    with pytest.raises(NoPermissionError):
+        check(image, trust(key), cache=tmp_path)
+
+
+def test_offline_asks_nobody(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    policy = trust(key)
+    with pytest.raises(UnverifiedError):
+        check(image, policy, cache=tmp_path, offline=True)
+    assert shelf.asked == []
+    check(image, policy, cache=tmp_path)
+    shelf.asked.clear()
+    assert check(image, policy, cache=tmp_path, offline=True).from_cache
+    with pytest.raises(UnverifiedError):
+        check(image, policy, cache=None, offline=True)
+    assert shelf.asked == []
+
+
+def test_refused_images_are_not_kept(shelf: Shelf, tmp_path: Path) -> None:
+    image = make_image(shelf)
+    with pytest.raises(UnsignedError):
+        check(image, trust(make_key()), cache=tmp_path)
+    assert list(tmp_path.rglob("*")) == []
+
+
+def test_kept_verdict_that_was_touched_is_none(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    policy = trust(key)
+    check(image, policy, cache=tmp_path)
+    (path,) = (tmp_path / "verdicts").glob("*.json")
+    good, mode = path.read_bytes(), path.stat().st_mode & 0o777
+    assert mode == 0o600
+    document = json.loads(good)
+    forged = json.dumps(document | {"verdict": document["verdict"].replace("0.pub", "1.pub")}).encode()
+    for data in (b"", b"{}", b"[]", b"null", good[:-2], forged, json.dumps(document | {"seal": 5}).encode()):
+        path.write_bytes(data)
+        with pytest.raises(UnverifiedError):
+            check(image, policy, cache=tmp_path, offline=True)
+    path.write_bytes(good)
+    path.chmod(0o666)
+    with pytest.raises(UnverifiedError):
+        check(image, policy, cache=tmp_path, offline=True)
+    path.chmod(0o600)
+    assert check(image, policy, cache=tmp_path, offline=True)
+    (tmp_path / "verdicts/key").write_bytes(b"x" * 32)
+    with pytest.raises(UnverifiedError):
+        check(image, policy, cache=tmp_path, offline=True)
+
+
+def test_kept_verdict_under_the_name_of_another_is_none(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    other = make_image(shelf, index=True)
+    for one in (image, other):
+        shelf.add_bundle(one.digest, sign_bundle(one.digest, key))
+    policy = trust(key)
+    check(image, policy, cache=tmp_path)
+    (path,) = (tmp_path / "verdicts").glob("*.json")
+    good = path.read_bytes()
+    path.unlink()
+    check(other, policy, cache=tmp_path)
+    (path,) = (tmp_path / "verdicts").glob("*.json")
+    path.write_bytes(good)
+    with pytest.raises(UnverifiedError):
+        check(other, policy, cache=tmp_path, offline=True)
+
+
+def test_cache_that_cannot_be_written_does_not_spoil_a_verdict(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    (tmp_path / "verdicts").write_text("a file where a folder should be")
+    assert not check(image, trust(key), cache=tmp_path).from_cache
+
+
+def test_verified_image_can_be_had_again_without_its_registry(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf, index=True)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    assert read_image(tmp_path, image.registry, image.source) is None
+    check(image, trust(key), cache=tmp_path)
+    shelf.asked.clear()
+    again = read_image(tmp_path, image.registry, image.source)
+    assert again == replace(image, manifests=tuple(image.manifests), layers=tuple(image.layers))
+    by_digest = replace(image.source, tag=None, digest=image.digest)
+    found = read_image(tmp_path, image.registry, by_digest)
+    assert found is not None
+    assert found.digest == image.digest
+    assert read_image(tmp_path, image.registry, replace(image.source, tag="v2")) is None
+    assert shelf.asked == []
+
+
+def test_verdict_tells_its_rule_its_policy_and_when(shelf: Shelf) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    policy = trust(key)
+    verdict = check(image, policy)
+    assert (verdict.reference, verdict.rule, verdict.policy, verdict.at) == (
+        image.reference,
+        "default",
+        policy.hash,
+        NOW,
+    )
+    assert verdict.who == verdict.signatures[0].who
