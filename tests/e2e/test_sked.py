@@ -1,6 +1,7 @@
 """The operator from its image, in a cluster whose node is a machine: what a SchedExt asks for ends in a real kernel."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from lab.machine import Machine
 from lab.sked_image import TAG, build_sked
 from lab.store import Store
 from lab.waiting import wait_for
-from tests.e2e.conftest import read_slot, wait_attached, wait_detached
+from tests.e2e.conftest import ATTACH_SECONDS, read_slot, wait_attached, wait_detached
 from tests.integration.sked_controller.operator import apply, condition, fetch, has, make_schedext, wait_object
 from tests.integration.sked_deploy.tools import NAMESPACE, Clone
 
@@ -122,6 +123,46 @@ def test_two_schedexts_on_one_node_never_fight_for_it(operated: Cluster, node: M
     assert condition(heir, "Conflicted") == ("False", "NoOverlap")
     assert count_restarts(operated, "default") == 0
     assert count_restarts(operated, NAMESPACE) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "told"),
+    [
+        ("reject", [], r"the scheduler ended with status 1: cannot load schedkit_reject: E\w+ \(.+"),
+        ("mortal", ["1"], r"the scheduler ended with status 3: failed schedkit_mortal: its 1 seconds are over"),
+    ],
+)
+def test_crash_loop_tells_what_the_scheduler_wrote_last(
+    operated: Cluster, name: str, args: list[str], told: str
+) -> None:
+    def tells(resource: dict[str, Any]) -> bool:
+        failures = resource.get("status", {}).get("failures", [])
+        return any(re.fullmatch(told, failure["message"]) for failure in failures)
+
+    apply(operated, make_schedext(name, sched=f"localhost:5000/scx_{name}:v1", args=args))
+    failing = wait_object(operated, "schedext", name, tells)
+    (failure,) = failing["status"]["failures"]
+    (pod,) = fetch_pods(operated, "default")
+    assert (failure["node"], failure["pod"]) == (pod["spec"]["nodeName"], pod["metadata"]["name"])
+    assert failure["reason"] == "CrashLooping"
+    assert condition(failing, "Degraded") == ("True", "CrashLooping")
+
+
+def test_image_that_is_not_there_is_told_in_words_that_stay(operated: Cluster) -> None:
+    def read_why() -> str:
+        (pod,) = fetch_pods(operated, "default")
+        (status,) = pod["status"].get("containerStatuses") or [{"state": {}}]
+        return str(status["state"].get("waiting", {}).get("reason", ""))
+
+    apply(operated, make_schedext("missing", sched="localhost:5000/scx_missing:v1"))
+    failing = wait_object(operated, "schedext", "missing", has("Degraded", "True", "PullFailed"))
+    (failure,) = failing["status"]["failures"]
+    assert "localhost:5000/scx_missing:v1" in failure["message"]
+    assert "not found" in failure["message"]
+    before = read_why()
+    # The kubelet goes to and fro between failing and waiting to try again.
+    wait_for("the kubelet to say the other", lambda: read_why() not in ("", before), ATTACH_SECONDS * 2)
+    assert fetch(operated, "schedext", "missing") == failing
 
 
 def test_metrics_are_for_those_whom_the_cluster_lets_read_them(operated: Cluster, node: Machine) -> None:

@@ -382,6 +382,7 @@ def test_odd_resources_say_so_and_do_not_stop_the_others(clean: Cluster) -> None
     apply(clean, make_schedext("normal", sched=A, nodeSelector={"pool": "large"}))
     wait_object(clean, "schedext", "normal", READY)
     for name, reason in (
+        ("odd-type", "Unreadable"),
         ("odd-selector", "InvalidSelector"),
         ("odd-label", "InvalidSelector"),
         ("odd-amount", "ApiServerRefused"),

@@ -125,7 +125,19 @@ def test_rights_are_enough_for_the_whole_job(deployed: Cluster, manager: Operato
 
 def test_rights_are_no_more_than_the_job_needs(deployed: Cluster) -> None:
     account = f"--as=system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+
+    def ask(verb: str, resource: str) -> str:
+        kind, _, part = resource.partition("/")
+        options = [f"--subresource={part}"] if part else []
+        return deployed.kubectl("auth", "can-i", verb, kind, "-A", account, *options, check=False).stdout.strip()
+
+    assert ask("get", "pods/log") == "yes"
     for verb, resource in (
+        ("create", "pods/exec"),
+        ("get", "pods/exec"),
+        ("get", "pods/proxy"),
+        ("get", "nodes/proxy"),
+        ("get", "nodes/log"),
         ("get", "secrets"),
         ("create", "pods"),
         ("delete", "pods"),
@@ -135,8 +147,7 @@ def test_rights_are_no_more_than_the_job_needs(deployed: Cluster) -> None:
         ("patch", "schedexts"),
         ("create", "clusterroles"),
     ):
-        answer = deployed.kubectl("auth", "can-i", verb, resource, "-A", account, check=False)
-        assert answer.stdout.strip() == "no", f"{verb} {resource}"
+        assert ask(verb, resource) == "no", f"{verb} {resource}"
 
 
 def test_missing_right_to_write_is_a_condition_and_not_a_loop(deployed: Cluster, manager: Operator) -> None:
@@ -154,19 +165,26 @@ def test_missing_right_to_write_is_a_condition_and_not_a_loop(deployed: Cluster,
     assert fetch(deployed, "schedext", "refused") == refused
 
 
-def test_missing_rule_is_said_in_the_log_and_not_a_loop(deployed: Cluster, manager: Operator) -> None:
+def test_missing_right_to_look_is_a_condition_and_a_log_line_and_not_a_loop(
+    deployed: Cluster, manager: Operator
+) -> None:
     limit_daemonset_verbs(deployed, set())
     manager.start("--leader-elect")
+    apply(deployed, make_schedext("unseen", sched=IMAGE))
 
     def said() -> int:
         return len(re.findall(r'cannot (?:list|watch) resource \\"daemonsets\\"', manager.log()))
 
     wait_for("the log to say so", said, 20)
+    blind = wait_object(deployed, "schedext", "unseen", has("Degraded", "True", "Forbidden"))
+    assert condition(blind, "Ready") == ("Unknown", "Forbidden")
+    (message,) = (found["message"] for found in blind["status"]["conditions"] if found["type"] == "Degraded")
+    assert f'"system:serviceaccount:{NAMESPACE}:{ACCOUNT}" cannot watch resource "daemonsets"' in message
     before = said()
     time.sleep(LOOK_SECONDS)
-    assert said() <= before + LOOK_SECONDS
+    assert said() == before
+    assert fetch(deployed, "schedext", "unseen") == blind
     assert manager.daemon.alive()
 
     deployed.kubectl("apply", "-k", str(Path(__file__).parents[3] / "config/rbac"))
-    apply(deployed, make_schedext("late", sched=IMAGE))
-    wait_object(deployed, "schedext", "late", has("Ready", "True", "Ready"))
+    wait_object(deployed, "schedext", "unseen", has("Ready", "True", "Ready"))

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from schedkit.sked.controller.failures import find_failures, is_overdue, read_node
+from schedkit.sked.controller.failures import Crash, find_crash, find_failures, is_overdue, read_node
 from schedkit.sked.controller.objects import Pod
+from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import CREATED, make_pod
 
 FAULT = 'failed to pull and unpack image "example.com/a:1": not found'
@@ -49,6 +50,20 @@ def test_crash_loop_tells_how_the_scheduler_ended_whether_it_waits_or_has_just_e
     looping = waiting("CrashLoopBackOff", "back-off 40s") | {"lastState": {"terminated": ended}}
     assert describe(looping) == ("CrashLooping", told)
     assert describe({"state": {"terminated": ended}}) == ("CrashLooping", told)
+
+
+def test_log_is_of_use_where_a_scheduler_waits_for_its_restart_and_nobody_knows_why() -> None:
+    def find(status: dict[str, Any]) -> Crash | None:
+        return find_crash(make_pod(containerStatuses=[{"name": "scx", "restartCount": 3} | status]))
+
+    ended: dict[str, Any] = {"terminated": {"exitCode": 1, "reason": "Error"}}
+    known: dict[str, Any] = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+    looping = waiting("CrashLoopBackOff")
+    assert find(looping | {"lastState": ended}) == Crash(Key("default", "pod"), "", "scx", 3)
+    assert find(looping) == Crash(Key("default", "pod"), "", "scx", 3)
+    assert find(looping | {"lastState": known}) is None
+    assert find({"state": ended}) is None
+    assert find({"ready": True, "lastState": ended}) is None
 
 
 def test_crash_loop_without_a_known_end_is_still_one() -> None:

@@ -9,7 +9,7 @@ from schedkit.sked.api.types import NodeFailure, SchedExtStatus
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.objects import DaemonSet, SchedExt
-from schedkit.sked.controller.status import Outcome, Trouble, make_status
+from schedkit.sked.controller.status import Outcome, Trouble, make_blind_status, make_status, make_unreadable_status
 from tests.unit.sked_controller.making import as_returned, make_claim
 
 NOW, LATER = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
@@ -176,6 +176,30 @@ def test_only_what_changed_its_status_has_a_new_time() -> None:
     times = {condition.type: condition.last_transition_time for condition in second.conditions}
     changed = dict.fromkeys(("Ready", "Progressing"), LATER)
     assert times == dict.fromkeys(("Degraded", "Conflicted", "Suspended"), NOW) | changed
+
+
+def test_status_of_what_may_not_be_seen_is_unknown_and_stays_the_same() -> None:
+    seen = make_status(ONE.resource, [RUNS], (), 0, NOW)
+    denied = Trouble("Forbidden", 'cannot list resource "daemonsets"')
+    blind = make_blind_status(msgspec.structs.replace(ONE.resource, status=seen), denied, LATER)
+    told = (denied.reason, denied.message)
+    assert tell(blind, "Ready") == tell(blind, "Progressing") == tell(blind, "Conflicted") == ("Unknown", *told)
+    assert tell(blind, "Degraded") == ("True", *told)
+    assert tell(blind, "Suspended") == ("False", "NotAsked", "spec.suspend is not true")
+    assert (blind.summary, blind.scheduler, blind.nodes, blind.pools) == ("Forbidden", "scx_rusty", None, ())
+    stored = msgspec.json.decode(msgspec.json.encode(blind), type=SchedExtStatus)
+    assert make_blind_status(msgspec.structs.replace(ONE.resource, status=stored), denied, "later still") == stored
+
+
+def test_status_of_what_is_not_understood_says_where_and_stays_the_same() -> None:
+    unreadable = make_unreadable_status(7, SchedExtStatus(), "Expected `int` - at `priority`", NOW)
+    told = "spec does not fit its definition: Expected `int` - at `priority`; its DaemonSets are left as they are"
+    assert tell(unreadable, "Ready") == ("False", "Unreadable", told)
+    assert tell(unreadable, "Degraded") == ("True", "Unreadable", told)
+    assert {tell(unreadable, kind)[0] for kind in ("Progressing", "Conflicted", "Suspended")} == {"Unknown"}
+    assert (unreadable.summary, unreadable.observed_generation) == ("Unreadable", 7)
+    stored = msgspec.json.decode(msgspec.json.encode(unreadable), type=SchedExtStatus)
+    assert make_unreadable_status(7, stored, "Expected `int` - at `priority`", LATER) == stored
 
 
 def test_failures_are_capped_and_counted() -> None:

@@ -256,3 +256,22 @@ def test_refusal_that_arrives_in_parts_is_read_to_its_end() -> None:
                 await client.create(NODES, Object, Object())
 
     asyncio.run(test())
+
+
+def test_text_is_read_up_to_a_limit_and_asked_for_once() -> None:
+    async def test() -> None:
+        script = Script(web.Response(text="x" * 5000), status(503, "ServiceUnavailable"))
+        async with fake_client(script) as client:
+
+            async def fetch() -> str:
+                return await client.fetch_text(
+                    NODES, "a", namespace="", subresource="log", query={"k": "v"}, limit_bytes=100, seconds=30
+                )
+
+            assert await fetch() == "x" * 100
+            assert script.requests[0].path_qs == "/api/v1/nodes/a/log?k=v"
+            with pytest.raises(ApiError, match="get log of Node a"):
+                await fetch()
+        assert len(script.requests) == 2
+
+    asyncio.run(test())

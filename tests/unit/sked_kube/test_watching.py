@@ -11,8 +11,9 @@ from aiohttp import web
 
 from schedkit.sked.kube import watching
 from schedkit.sked.kube.informer import Informer
-from schedkit.sked.kube.objects import Model, ObjectMeta
+from schedkit.sked.kube.objects import Key, Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
+from schedkit.sked.kube.watching import DENIALS_BELIEVED
 from tests.unit.sked_kube.tools import Naps, fake_client, status, until
 
 THINGS = Resource("test", "v1", "things", "Thing")
@@ -305,6 +306,66 @@ def test_trouble_is_told_until_it_is_over() -> None:
             assert "you may not" in informer.trouble
             await informer.wait_synced()
             assert informer.trouble == ""
+
+    asyncio.run(test())
+
+
+def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
+    async def test() -> None:
+        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED)]
+        granted = asyncio.Event()
+
+        async def begin(write: Write) -> None:
+            await granted.wait()
+            await write(BEGINNING)
+
+        seen: list[tuple[str, bool]] = []
+        async with informed(Watched(*refused, begin)) as (informer, told):
+            informer.on_sight(lambda: seen.append((informer.denied, informer.synced)))
+            await informer.wait_settled()
+            assert not informer.synced
+            granted.set()
+            await informer.wait_synced()
+            assert seen == [("watch things: you may not (403)", False), ("", False), ("", True)]
+            assert told == ["->a0", "->b0"]
+
+    asyncio.run(test())
+
+
+def test_refusals_of_a_server_that_has_just_started_are_not_believed() -> None:
+    async def test() -> None:
+        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED - 1)]
+        seen: list[str] = []
+        async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
+            informer.on_sight(lambda: seen.append(informer.denied))
+            await informer.wait_synced()
+            assert seen == [""]
+
+    asyncio.run(test())
+
+
+def test_object_that_does_not_fit_is_named_until_it_fits_or_goes() -> None:
+    async def test() -> None:
+        odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "b", 4, size="huge")
+        odd += line("ADDED", "c", 5, size="huge")
+        mended = line("MODIFIED", "a", 6) + line("DELETED", "b", 7, size="huge")
+        anew = line("ADDED", "a", 6) + end_of_beginning(9)
+        more = asyncio.Event()
+
+        async def play(write: Write) -> None:
+            await write(BEGINNING + odd)
+            await more.wait()
+            await write(mended + error(410, "Expired"))
+
+        async with informed(Watched(play, act(anew))) as (informer, _):
+            names: list[str] = []
+            informer.on_unreadable(lambda key: names.append(key.name))
+            await until(lambda: len(informer.unreadable) == 3)
+            assert "size" in informer.unreadable[Key("n", "a")].error
+            assert informer.unreadable[Key("n", "a")].metadata.resource_version == "3"
+            more.set()
+            await until(lambda: not informer.unreadable)
+            assert names[:4] == ["a", "b", "c", "a"]
 
     asyncio.run(test())
 

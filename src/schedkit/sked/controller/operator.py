@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedkit.errors import UsageError
-from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
+from schedkit.sked.controller.lastwords import LastWords
+from schedkit.sked.controller.objects import SCHEDEXTS
 from schedkit.sked.controller.reconciler import Reconciler
+from schedkit.sked.controller.telling import Teller
 from schedkit.sked.controller.watching import connect, watch_cluster
 from schedkit.sked.kube.authorization import Gate
 from schedkit.sked.kube.certificates import CertificateFiles, ServingCertificate, make_self_signed_context
@@ -19,7 +21,7 @@ from schedkit.sked.kube.instruments import add_process_metrics
 from schedkit.sked.kube.lease import Elector, make_identity
 from schedkit.sked.kube.manager import Manager, stop_on_signals
 from schedkit.sked.kube.metrics import Registry
-from schedkit.sked.kube.objects import Key, utc_now
+from schedkit.sked.kube.objects import Key, ObjectMeta, utc_now
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application, parse_address
 from schedkit.sked.kube.workers import Controller
@@ -54,20 +56,23 @@ async def run_operator(access: Access, options: Options) -> None:
         queue: Queue[Key] = Queue(CONTROLLER, registry=registry)
         watching = watch_cluster(client, options.namespaces)
 
-        def tell(resource: SchedExt, kind: EventType, reason: str, note: str) -> None:
-            recorder.record(refer_to(SCHEDEXTS, resource.metadata), kind, reason, "Reconcile", note)
+        def record(metadata: ObjectMeta, kind: EventType, reason: str, note: str) -> None:
+            recorder.record(refer_to(SCHEDEXTS, metadata), kind, reason, "Reconcile", note)
 
-        reconciler = Reconciler(client, watching.world, tell, utc_now)
-        connect(watching, queue.add, reconciler.blocked)
+        last_words = LastWords(client, queue.add)
+        teller = Teller(client, record, utc_now)
+        reconciler = Reconciler(client, watching.world, teller, last_words, utc_now)
+        connect(watching, queue.add, reconciler.blocked, last_words.forget)
         elector = None
         if options.leader_elect:
             elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
         certificate = _read_certificate(options)
         manager = Manager(
-            informers=watching.informers,
+            informers=watching.world.informers,
             controllers=[Controller(queue, reconciler.reconcile, workers=options.workers, registry=registry)],
             elector=elector,
             recorder=recorder,
+            background=[last_words.run],
         )
         manager.servers = _make_servers(options, manager, registry, Gate(client), certificate)
         async with stop_on_signals(manager):

@@ -1,26 +1,30 @@
 """One resource at a time: read what is known, plan, write the difference, tell the status."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
+from typing import Any
 
 from schedkit.sked.api.kubernetes import Affinity
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, SelectorTooComplexError, exclude
-from schedkit.sked.api.types import KIND, SchedExtStatus
+from schedkit.sked.api.types import FAILURES_TOLD, KIND, NodeFailure
 from schedkit.sked.controller.claims import Board, Claim, make_claims
 from schedkit.sked.controller.daemonsets import differs, make_daemonset
-from schedkit.sked.controller.failures import find_failures, is_overdue, read_node
-from schedkit.sked.controller.objects import DAEMONSETS, SCHEDEXTS, DaemonSet, DaemonSetSpec, Pod, SchedExt
+from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash, find_failures, is_overdue, read_node
+from schedkit.sked.controller.lastwords import LastWords
+from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, DaemonSetSpec, Pod, SchedExt
 from schedkit.sked.controller.places import Places
-from schedkit.sked.controller.status import Outcome, Trouble, make_status
+from schedkit.sked.controller.status import Outcome, Trouble, make_blind_status, make_status
+from schedkit.sked.controller.telling import Teller
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiError, ForbiddenError, InvalidError, NotFoundError
-from schedkit.sked.kube.events import EventType
+from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta, format_time
+from schedkit.sked.kube.objects import Key, Model, ObjectMeta
 from schedkit.sked.kube.store import Store
+from schedkit.sked.kube.watching import Unreadable
 from schedkit.sked.kube.workers import Result
 
 ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
@@ -34,13 +38,12 @@ _logger = logging.getLogger(__name__)
 
 
 class _Applied(Model, frozen=True):
-    """What server-side apply takes: who the object is, and all of it that is to be ours."""
+    """What server-side apply takes: who the DaemonSet is, and all of it that is to be ours."""
 
     api_version: str
     kind: str
     metadata: ObjectMeta
-    spec: DaemonSetSpec | None = None
-    status: SchedExtStatus | None = None
+    spec: DaemonSetSpec
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,18 @@ class World:
     pods: Store[Pod]
     places: Places
     board: Board
+    unreadable: Mapping[Key, Unreadable]  # resources whose newest form is not understood
+    informers: Sequence[Informer[Any]]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that a plan rests on has been seen and may be looked at."""
+        return all(informer.synced and not informer.denied for informer in self.informers)
+
+    @property
+    def denied(self) -> str:
+        """What may not be looked at, in the API server's words."""
+        return next((informer.denied for informer in self.informers if informer.denied), "")
 
     def find_daemonset(self, pod: Pod) -> DaemonSet | None:
         """The DaemonSet that made a pod, if it is still known and a resource's."""
@@ -60,16 +75,16 @@ class World:
         return daemonset if daemonset and find_resource(daemonset) else None
 
 
-Tell = Callable[[SchedExt, EventType, str, str], None]  # about what, how grave, the reason, a sentence
-
-
 class Reconciler:
     """Brings one resource's DaemonSets and status to what they should be."""
 
-    def __init__(self, client: Client, world: World, tell: Tell, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, client: Client, world: World, teller: Teller, last_words: LastWords, now: Callable[[], datetime]
+    ) -> None:
         self._client = client
         self._world = world
-        self._tell = tell
+        self._teller = teller
+        self._last_words = last_words
         self._now = now
         # Resources that wait for something of another's, and the pods they wait for, if that is it.
         self.blocked: dict[Key, set[Key]] = {}
@@ -79,9 +94,17 @@ class Reconciler:
     async def reconcile(self, key: Key) -> Result | None:
         """Called for a resource when anything changed that concerns it."""
         self.blocked.pop(key, None)
+        if unreadable := self._world.unreadable.get(key):
+            await self._teller.write_unreadable(unreadable)
+            return None  # what it asks for is unknown: its DaemonSets stay as they are
         resource = self._world.resources.get(*key)
         if resource is None or resource.metadata.deletion_timestamp:
             return None  # its DaemonSets go with it, by their owner references
+        if not self._world.is_complete:
+            if denied := self._world.denied:
+                status = make_blind_status(resource, Trouble(ForbiddenError.reason, denied), self._teller.now())
+                await self._teller.write(resource, status)
+            return None  # being able to look wakes us
         claims = self._world.board.claims(key)
         leaving, trouble = await self._remove_unwanted(resource, {claim.name for claim in claims})
         outcomes = [await self._settle(claim) for claim in claims]
@@ -203,25 +226,18 @@ class Reconciler:
     ) -> None:
         uids = [outcome.seen.metadata.uid for outcome in outcomes if outcome.seen]
         failures = find_failures(pod for uid in uids for pod in self._world.pods.find(CONTROLLER, uid))
-        status = make_status(resource, outcomes, failures, leaving, format_time(self._now()), trouble)
-        if status == resource.status:
-            return
-        metadata = ObjectMeta(name=resource.metadata.name, namespace=resource.metadata.namespace)
-        body = _Applied(api_version=SCHEDEXTS.api_version, kind=SCHEDEXTS.kind, metadata=metadata, status=status)
-        try:
-            await self._client.apply(
-                SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
-            )
-        except NotFoundError:
-            return  # deleted meanwhile
-        before = {condition.type: condition for condition in resource.status.conditions}
-        for condition in status.conditions:
-            old = before.get(condition.type)
-            if old is None and condition.status == "False":
-                continue  # how every resource begins is no news
-            if old is None or (old.status, old.reason) != (condition.status, condition.reason):
-                kind: EventType = "Warning" if condition.type == "Degraded" and condition.status == "True" else "Normal"
-                self._tell(resource, kind, condition.reason, f"{condition.type}: {condition.message}")
+        told = [self._complete(resource, failure) for failure in failures[:FAILURES_TOLD]]
+        failures[:FAILURES_TOLD] = told
+        status = make_status(resource, outcomes, failures, leaving, self._teller.now(), trouble)
+        await self._teller.write(resource, status)
+
+    def _complete(self, resource: SchedExt, failure: NodeFailure) -> NodeFailure:
+        """A failure with what the scheduler's log says of it."""
+        pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
+        crash = find_crash(pod) if pod and failure.reason == CRASH_LOOPING else None
+        if crash is None:
+            return failure
+        return self._last_words.complete(resource.metadata.key, failure, crash, resource.status.failures)
 
 
 def find_resource(daemonset: DaemonSet) -> Key | None:

@@ -18,10 +18,11 @@ from schedkit.sked.api.types import (
     PoolStatus,
     SchedExtStatus,
 )
-from schedkit.sked.api.workloads import short_scheduler_name
+from schedkit.sked.api.workloads import resolve_workloads, short_scheduler_name
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.objects import DaemonSet, SchedExt
 
+UNREADABLE = "Unreadable"
 # Until nodes report, this is all that can be said of kernels.
 ATTACHMENT = "whether the kernels attached it is unknown: no node reports"
 
@@ -80,6 +81,42 @@ def make_status(
         pools=pools,
         failures=tuple(failures[:FAILURES_TOLD]),
         failure_count=len(failures),
+    )
+
+
+def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedExtStatus:
+    """The status while the cluster may not be looked at: everything that is seen there is unknown."""
+    conditions = [
+        *(_condition(type_, "Unknown", trouble.reason, trouble.message) for type_ in (READY, PROGRESSING)),
+        _condition(DEGRADED, "True", trouble.reason, trouble.message),
+        _condition(CONFLICTED, "Unknown", trouble.reason, trouble.message),
+        _suspended(resource),
+    ]
+    generation = resource.metadata.generation
+    workloads = () if resource.spec.suspend else resolve_workloads(resource)
+    images = list(dict.fromkeys(workload.sched for workload in workloads if workload.sched))
+    return SchedExtStatus(
+        observed_generation=generation,
+        summary=trouble.reason,
+        scheduler=",".join(dict.fromkeys(short_scheduler_name(image) for image in images)),
+        image=",".join(images),
+        conditions=_keep_times(resource.status.conditions, conditions, generation, now),
+    )
+
+
+def make_unreadable_status(generation: int, before: SchedExtStatus, fault: str, now: str) -> SchedExtStatus:
+    """The status of a resource whose spec is not understood, as it was stored before there was validation."""
+    message = f"spec does not fit its definition: {fault}; its DaemonSets are left as they are"
+    conditions = [
+        _condition(READY, "False", UNREADABLE, message),
+        _condition(PROGRESSING, "Unknown", UNREADABLE, message),
+        _condition(DEGRADED, "True", UNREADABLE, message),
+        *(_condition(type_, "Unknown", UNREADABLE, message) for type_ in (CONFLICTED, SUSPENDED)),
+    ]
+    return SchedExtStatus(
+        observed_generation=generation,
+        summary=UNREADABLE,
+        conditions=_keep_times(before.conditions, conditions, generation, now),
     )
 
 

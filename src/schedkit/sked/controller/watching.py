@@ -32,10 +32,6 @@ class Watching:
     nodes: Informer[Node]
     world: World
 
-    @property
-    def informers(self) -> tuple[Informer[SchedExt], Informer[DaemonSet], Informer[Pod], Informer[Node]]:
-        return self.resources, self.daemonsets, self.pods, self.nodes
-
 
 def watch_cluster(client: Client, namespaces: Sequence[str]) -> Watching:
     """Informers on all that a reconciliation looks at. Conflicts are seen among the namespaces that are watched."""
@@ -60,12 +56,25 @@ def watch_cluster(client: Client, namespaces: Sequence[str]) -> Watching:
         transform=_trim,
     )
     nodes = Informer(client, NODES, Node, transform=_trim)
-    world = World(resources.store, daemonsets.store, pods.store, Places(nodes.store), Board())
+    world = World(
+        resources.store,
+        daemonsets.store,
+        pods.store,
+        Places(nodes.store),
+        Board(),
+        resources.unreadable,
+        (resources, daemonsets, pods, nodes),
+    )
     return Watching(resources, daemonsets, pods, nodes, world)
 
 
-def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key]]) -> None:
-    """Have `wake` called for each resource that a change concerns; `blocked` says who waits, and for which pods."""
+def connect(
+    watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key]], forget: Callable[[str], None]
+) -> None:
+    """Have `wake` called for each resource that a change concerns, and `forget` with the uid of each pod that is gone.
+
+    `blocked` says who waits, and for which pods.
+    """
     world = watching.world
 
     def wake_blocked() -> None:
@@ -86,7 +95,7 @@ def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key
         known = new or old
         if known and (resource := find_resource(known)):
             wake(resource)
-        if new is None:
+        if new is None or (old and _hands(old) != _hands(new)):
             wake_blocked()
 
     def see_pod(old: Pod | None, new: Pod | None) -> None:
@@ -94,6 +103,8 @@ def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key
         daemonset = world.find_daemonset(known) if known else None
         if daemonset and (resource := find_resource(daemonset)):
             wake(resource)
+        if old and (new is None or new.metadata.uid != old.metadata.uid):
+            forget(old.metadata.uid)
         for key, pods in blocked.items():
             if known and known.metadata.key in pods:
                 wake(key)
@@ -103,10 +114,22 @@ def connect(watching: Watching, wake: Wake, blocked: Mapping[Key, Collection[Key
         if old and (new is None or old.metadata.labels != new.metadata.labels):
             wake_blocked()  # DaemonSets follow labels by themselves; who waits for a node may no longer select it
 
+    def wake_all() -> None:
+        for key in world.resources.all_keys():
+            wake(key)
+
     watching.resources.on_change(see_resource)
+    watching.resources.on_unreadable(wake)
     watching.daemonsets.on_change(see_daemonset)
     watching.pods.on_change(see_pod)
     watching.nodes.on_change(see_node)
+    for informer in world.informers:
+        informer.on_sight(wake_all)
+
+
+def _hands(daemonset: DaemonSet) -> tuple[object, object]:
+    """Whose it is, and who may have it."""
+    return daemonset.metadata.controller, daemonset.metadata.annotations.get(ADOPT)
 
 
 def _claims_differ(old: SchedExt, new: SchedExt) -> bool:

@@ -197,6 +197,31 @@ class Client:
         doing = f"delete {_describe(resource, namespace, name)}"
         await self._request("DELETE", path, doing, body=msgspec.json.encode(options))
 
+    async def fetch_text(
+        self,
+        resource: Resource,
+        name: str,
+        *,
+        namespace: str,
+        subresource: str,
+        query: Mapping[str, str],
+        limit_bytes: int,
+        seconds: float,
+    ) -> str:
+        """The beginning of what is no object, such as a log; tried once, as whoever has it may not answer for long."""
+        opened = self._connection.open(
+            "GET",
+            resource.path(namespace, name, subresource),
+            query=query,
+            doing=f"get {subresource} of {_describe(resource, namespace, name)}",
+            total_seconds=seconds,
+        )
+        content = bytearray()
+        async with opened as response:
+            while len(content) < limit_bytes and (part := await response.content.read(limit_bytes - len(content))):
+                content += part
+        return content.decode(errors="replace")
+
     def watch(
         self, resource: Resource, *, namespace: str = "", query: Mapping[str, str], read_seconds: float
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:

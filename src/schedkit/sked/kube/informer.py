@@ -14,7 +14,7 @@ from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key, Object
 from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.store import Index, Item, Store, same_projection
-from schedkit.sked.kube.watching import Stream
+from schedkit.sked.kube.watching import Stream, Unreadable
 
 Handler = Callable[[Item | None, Item | None], None]
 _logger = logging.getLogger(__name__)
@@ -45,7 +45,12 @@ class Informer(Generic[Item]):
     ) -> None:
         self.resource = resource
         self.store: Store[Item] = Store(indexes)
+        self.unreadable: dict[
+            Key, Unreadable
+        ] = {}  # what is there in a form that does not fit; the store may be behind
         self._handlers: list[Handler[Item]] = []
+        self._unreadable_handlers: list[Callable[[Key], None]] = []
+        self._sight_handlers: list[Callable[[], None]] = []
         self._type = type
         self._transform = transform
         query = selector_query(label_selector, field_selector)
@@ -73,11 +78,29 @@ class Informer(Generic[Item]):
         """Why the store may be behind, or nothing."""
         return next((stream.trouble for stream in self._streams if stream.trouble), "")
 
+    @property
+    def denied(self) -> str:
+        """The API server's refusal, while there is no right to see the resource; the store may be behind, or empty."""
+        return next((stream.denied for stream in self._streams if stream.denied), "")
+
     def on_change(self, handler: Handler[Item]) -> None:
         """Have a function called for each change; one that comes late gets what is known so far as new."""
         self._handlers.append(handler)
         for item in self.store:
             self._call(handler, None, item)
+
+    def on_unreadable(self, handler: Callable[[Key], None]) -> None:
+        """Have a function called for each version of an object that does not fit, and for the first that does again."""
+        self._unreadable_handlers.append(handler)
+
+    def on_sight(self, handler: Callable[[], None]) -> None:
+        """Have a function called when `synced` or `denied` changes."""
+        self._sight_handlers.append(handler)
+
+    async def wait_settled(self) -> None:
+        """Wait until the store holds everything there is, or it is known that this may not be seen."""
+        for stream in self._streams:
+            await stream.settled.wait()
 
     async def wait_synced(self) -> None:
         """Wait until the store holds everything there is."""
@@ -103,6 +126,7 @@ class Informer(Generic[Item]):
 
     def remove(self, key: Key, last: Item | None = None) -> None:
         """Take in that an object is gone; called by the informer's streams."""
+        self.unreadable.pop(key, None)
         old = self.store.remove(key)
         if old is not None:
             self._tell(last if last is not None else old, None)
@@ -112,12 +136,30 @@ class Informer(Generic[Item]):
         try:
             item = decode(raw, self._type)
         except UnexpectedAnswerError as error:
-            name = str(decode(raw, Object).metadata.key)
-            _logger.error(  # noqa: TRY400  # a traceback says no more
-                "object left out", extra=fields(kind=self.resource.kind, object=name, error=error.message)
-            )
+            self._note_unreadable(Unreadable(decode(raw, Object).metadata, error.message))
             return None
+        if item.metadata.key in self.unreadable:
+            del self.unreadable[item.metadata.key]
+            self._tell_unreadable(item.metadata.key)
         return self._transform(item) if self._transform else item
+
+    def sight_changed(self) -> None:
+        """Take in that `synced` or `denied` changed; called by the informer's streams."""
+        for handler in self._sight_handlers:
+            handler()
+
+    def _note_unreadable(self, found: Unreadable) -> None:
+        key = found.metadata.key
+        before = self.unreadable.get(key)
+        self.unreadable[key] = found
+        if before is None or before.error != found.error:  # said once, not with every change of its status
+            about = fields(kind=self.resource.kind, object=str(key), error=found.error)
+            _logger.error("object left out", extra=about)
+        self._tell_unreadable(key)
+
+    def _tell_unreadable(self, key: Key) -> None:
+        for handler in self._unreadable_handlers:
+            handler(key)
 
     def _tell(self, old: Item | None, new: Item | None) -> None:
         for handler in self._handlers:

@@ -42,8 +42,8 @@ class Manager:
         self.stopping.set()
 
     def not_synced(self) -> str:
-        """A check for readiness: which informers have not seen everything yet, and why."""
-        waiting = [informer for informer in self.informers if not informer.synced]
+        """A check for readiness: which informers have not seen everything yet or may no longer look, and why."""
+        waiting = [informer for informer in self.informers if not informer.synced or informer.denied]
         return "; ".join(
             f"{informer.resource.plural} not synced{f' ({informer.trouble})' if informer.trouble else ''}"
             for informer in waiting
@@ -69,9 +69,11 @@ class Manager:
                 await self._flush()
 
     async def _lead_when_ready(self) -> None:
+        # Who lacks a right leads as well, as somebody must say so: reconciliations look at what may be seen.
         for informer in self.informers:
-            await informer.wait_synced()
-        _logger.info("synced", extra=fields(objects=sum(len(informer.store) for informer in self.informers)))
+            await informer.wait_settled()
+        if all(informer.synced for informer in self.informers):
+            _logger.info("synced", extra=fields(objects=sum(len(informer.store) for informer in self.informers)))
         if self.elector is None:
             await self._lead()
         else:

@@ -5,6 +5,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Generic, Protocol
 
 import aiohttp
@@ -18,6 +19,7 @@ from schedkit.sked.kube.errors import (
     ApiError,
     ConnectionLostError,
     ExpiredError,
+    ForbiddenError,
     Status,
     TooManyRequestsError,
     make_api_error,
@@ -37,6 +39,8 @@ BEGINNING_SECONDS = 30.0
 RECONNECT_BASE_SECONDS = 0.2
 RECONNECT_CAP_SECONDS = 15.0
 ATTEMPTS_TO_GO_ON = 3
+# A server that has just started knows of no rights for a while: a refusal counts when it goes on, for some seconds.
+DENIALS_BELIEVED = 6
 STEADY_SECONDS = 10.0
 _logger = logging.getLogger(__name__)
 
@@ -45,10 +49,19 @@ class QuietError(SchedkitError):
     """A WatchList began and went quiet before its end."""
 
 
+@dataclass(frozen=True)
+class Unreadable:
+    """An object that is there and does not fit its projection."""
+
+    metadata: ObjectMeta
+    error: str
+
+
 class Copy(Protocol[Item]):
     """What a stream keeps true."""
 
     store: Store[Item]
+    unreadable: dict[Key, Unreadable]
 
     def decode(self, raw: msgspec.Raw) -> Item | None:
         """One object, or none if it does not fit."""
@@ -58,6 +71,9 @@ class Copy(Protocol[Item]):
 
     def remove(self, key: Key, last: Item | None = None) -> None:
         """An object is gone."""
+
+    def sight_changed(self) -> None:
+        """What can be seen at all is another than before."""
 
 
 class Stream(Generic[Item]):
@@ -77,7 +93,10 @@ class Stream(Generic[Item]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.synced = asyncio.Event()
+        self.settled = asyncio.Event()  # synced, or denied
         self.trouble = ""
+        self.denied = ""  # the refusal, while the right to watch is missing
+        self._denials = 0
         self._client = client
         self._resource = resource
         self._copy = copy
@@ -108,6 +127,7 @@ class Stream(Generic[Item]):
                 self._version = ""
             except SchedkitError as error:
                 self._log("watch interrupted", error)
+                self._count_denial(error)
                 self._doubtful = True
                 if self._is_hopeless(error):
                     self._version = ""
@@ -153,6 +173,7 @@ class Stream(Generic[Item]):
                 limit = 0
                 query.pop("continue", None)
                 continue
+            self._allowed()
             for raw in page.items or []:
                 self._see(raw)
             if not page.metadata.continue_token:
@@ -170,6 +191,7 @@ class Stream(Generic[Item]):
         watch = self._client.watch(self._resource, namespace=self._namespace, query=asked, read_seconds=QUIET_SECONDS)
         async with watch as response:
             opened = self._clock()
+            self._allowed()
             try:
                 await self._read_lines(response.content)
             finally:
@@ -226,7 +248,7 @@ class Stream(Generic[Item]):
         """All there is has been seen: what the store holds beyond that was deleted while nobody looked."""
         gone = [
             key
-            for key in self._copy.store.all_keys()
+            for key in (*self._copy.store.all_keys(), *self._copy.unreadable)
             if key not in self._seen and (not self._namespace or key.namespace == self._namespace)
         ]
         for key in gone:
@@ -235,7 +257,10 @@ class Stream(Generic[Item]):
         self._version = version
         self._doubtful = False
         self._recovered()
-        self.synced.set()
+        if not self.synced.is_set():
+            self.synced.set()
+            self.settled.set()
+            self._copy.sight_changed()
 
     def _is_hopeless(self, error: SchedkitError) -> bool:
         """Whether going on from here keeps failing, as after etcd lost its history, and a new beginning may not."""
@@ -247,6 +272,19 @@ class Stream(Generic[Item]):
     def _fall_back(self, why: str) -> None:
         self._use_watch_list = False
         _logger.info("listing in pages", extra=fields(kind=self._resource.kind, why=why))
+
+    def _count_denial(self, error: SchedkitError) -> None:
+        self._denials += isinstance(error, ForbiddenError)
+        if self._denials >= DENIALS_BELIEVED and isinstance(error, ForbiddenError) and self.denied != error.message:
+            self.denied = error.message
+            self.settled.set()
+            self._copy.sight_changed()
+
+    def _allowed(self) -> None:
+        self._denials = 0
+        if self.denied:
+            self.denied = ""
+            self._copy.sight_changed()
 
     def _recovered(self) -> None:
         self._backoff.reset()

@@ -1,0 +1,132 @@
+"""What the resources are told: statuses where they differ, an Event for each transition."""
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from schedkit.sked.api.kubernetes import Condition
+from schedkit.sked.api.types import DEGRADED, SchedExtSpec, SchedExtStatus
+from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
+from schedkit.sked.controller.status import make_unreadable_status
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.errors import InvalidError, NotFoundError
+from schedkit.sked.kube.events import EventType
+from schedkit.sked.kube.logs import fields
+from schedkit.sked.kube.objects import Model, Object, ObjectMeta, format_time
+from schedkit.sked.kube.watching import Unreadable
+
+Record = Callable[[ObjectMeta, EventType, str, str], None]  # about what, how grave, the reason, a sentence
+
+_logger = logging.getLogger(__name__)
+
+
+class _Applied(Model, frozen=True):
+    """What server-side apply takes: which resource, and all of its status."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+    status: SchedExtStatus
+
+
+class _Parts(Model, frozen=True):
+    """A resource of which a part may be anything."""
+
+    metadata: ObjectMeta
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _Operation(Model, frozen=True, omit_defaults=False):
+    """One step of a JSON patch."""
+
+    op: str
+    path: str
+    value: object
+
+
+class Teller:
+    """Writes statuses, and the Events of what changed in them."""
+
+    def __init__(self, client: Client, record: Record, now: Callable[[], datetime]) -> None:
+        self._client = client
+        self._record = record
+        self._now = now
+
+    def now(self) -> str:
+        """The time as conditions have it."""
+        return format_time(self._now())
+
+    async def write(self, resource: SchedExt, status: SchedExtStatus) -> None:
+        """Tell a resource its status, if that is another than it has."""
+        if status == resource.status:
+            return
+        metadata = ObjectMeta(name=resource.metadata.name, namespace=resource.metadata.namespace)
+        body = _Applied(SCHEDEXTS.api_version, SCHEDEXTS.kind, metadata, status)
+        try:
+            await self._client.apply(
+                SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
+            )
+        except NotFoundError:
+            return  # deleted meanwhile
+        self._record_transitions(resource.metadata, resource.status.conditions, status.conditions)
+
+    async def write_unreadable(self, found: Unreadable) -> None:
+        """Tell a resource that it is not understood; where only its status is not, take that away to be made anew."""
+        metadata = found.metadata
+        if metadata.deletion_timestamp:
+            return
+        try:
+            parts = await self._client.fetch(SCHEDEXTS, _Parts, metadata.name, namespace=metadata.namespace)
+        except NotFoundError:
+            return
+        before = _find_fault(parts.status, SchedExtStatus)
+        fault = _find_fault(parts.spec, SchedExtSpec)
+        if not fault:
+            if before:
+                _logger.warning("status taken away", extra=fields(resource=metadata.key, error=before))
+                await self._replace_status(parts.metadata, {})
+            return  # what fits now comes into sight by itself
+        known = SchedExtStatus() if before else msgspec.json.decode(parts.status, type=SchedExtStatus)
+        status = make_unreadable_status(parts.metadata.generation, known, fault, self.now())
+        if status != known:
+            self._record_transitions(parts.metadata, known.conditions, status.conditions)
+            await self._replace_status(parts.metadata, status)
+
+    async def _replace_status(self, metadata: ObjectMeta, status: object) -> None:
+        """Put a status in the place of whatever is there: an apply would have to understand that first."""
+        same = _Operation("test", "/metadata/uid", metadata.uid)
+        patch = [same, _Operation("add", "/status", status)]
+        try:
+            await self._client.patch(
+                SCHEDEXTS, Object, metadata.name, patch, namespace=metadata.namespace, status=True, kind="json"
+            )
+        except NotFoundError:
+            return
+        except InvalidError as error:
+            # Made anew meanwhile; or the server (before 1.30) lets nothing be written to what it finds invalid.
+            _logger.warning("cannot write status", extra=fields(resource=metadata.key, error=error.message))
+
+    def _record_transitions(
+        self, metadata: ObjectMeta, before: Sequence[Condition], conditions: Sequence[Condition]
+    ) -> None:
+        known = {condition.type: condition for condition in before}
+        for condition in conditions:
+            old = known.get(condition.type)
+            if old is None and condition.status == "False":
+                continue  # how every resource begins is no news
+            if old is None or (old.status, old.reason) != (condition.status, condition.reason):
+                is_bad = condition.type == DEGRADED and condition.status == "True"
+                kind: EventType = "Warning" if is_bad else "Normal"
+                self._record(metadata, kind, condition.reason, f"{condition.type}: {condition.message}")
+
+
+def _find_fault(raw: msgspec.Raw, type: type[msgspec.Struct]) -> str:
+    """Why a part of a resource is none, in words, or nothing."""
+    try:
+        msgspec.json.decode(raw, type=type)
+    except msgspec.DecodeError as error:
+        return str(error).replace("`$", "`").replace("`.", "`")
+    return ""
