@@ -1,0 +1,1 @@
+"""One machine's lifecycle of schedulers: run, switch, stop, status. Knows no terminal."""

@@ -1,0 +1,138 @@
+"""Make, end and dispose of one scheduler's container."""
+
+import signal
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC
+
+from schedkit.errors import NotFoundError, SchedkitError, UsageError
+from schedkit.host.model import Label, Machine, RunRequest, Talk
+from schedkit.runtimes.model import ContainerSpec, ContainerState, Runtime
+
+KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel
+_GRACE_SECONDS = 2.0  # what a scheduler we give up on gets to leave by itself
+_LOG_LINES = 40
+_MOST_LOG_BYTES = 256 * 1024
+_LONGEST_LINE = 500
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a container ended."""
+
+    exit_code: int | None
+    killed: bool  # SIGTERM was not enough
+
+
+def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -> ContainerSpec:
+    """A container with all the state we will ever ask for on its labels."""
+    import json
+
+    return ContainerSpec(
+        name=name,
+        args=request.args,
+        env=request.env,
+        labels={
+            Label.SCHEDULER.value: request.scheduler,
+            Label.IMAGE.value: request.image.reference,
+            Label.DIGEST.value: request.image.digest,
+            Label.ARGS.value: json.dumps(list(request.args)),
+            Label.CREATED.value: machine.now().astimezone(UTC).isoformat(),
+            Label.RESTART.value: str(request.restart),
+            Label.VERIFIED.value: verified,
+        },
+    )
+
+
+def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:
+    """A name nobody has; what is left over of that name, ended or never started, is removed."""
+    wanted = request.name or request.scheduler
+    taken = {one.name: one for one in runtime.fetch_containers()}
+    name, number = wanted, 2
+    while name in taken and taken[name].state not in (ContainerState.CREATED, ContainerState.EXITED):
+        if request.name:
+            raise UsageError(
+                f"a container named {name} runs already", hint=f"choose another --name, or `schedctl stop {name}` first"
+            )
+        name, number = f"{wanted}-{number}", number + 1
+    if name in taken:
+        talk.step(f"removing {name}, left over from before")
+        runtime.remove(taken[name].id)
+    return name
+
+
+def create(runtime: Runtime, request: RunRequest, spec: ContainerSpec, talk: Talk) -> str:
+    """Create the container, or leave nothing: also when interrupted before its id was heard."""
+    talk.step(f"creating the container {spec.name}")
+    try:
+        return runtime.create(request.image, spec)
+    except BaseException:
+        mark = spec.labels[Label.CREATED]
+        with suppress(SchedkitError):  # what went wrong first is what shall be told
+            for one in runtime.fetch_containers():
+                if one.name == spec.name and one.labels.get(Label.CREATED) == mark:
+                    runtime.remove(one.id)
+        raise
+
+
+def end(runtime: Runtime, id: str, timeout: float) -> Ended:
+    """SIGTERM, and SIGKILL after `timeout` seconds; returns when it has ended."""
+    runtime.signal(id, signal.SIGTERM)
+    code = runtime.wait(id, timeout)
+    if code is not None:
+        return Ended(code, killed=False)
+    return Ended(kill(runtime, id), killed=True)
+
+
+def kill(runtime: Runtime, id: str) -> int:
+    """SIGKILL, and wait for it."""
+    runtime.signal(id, signal.SIGKILL)
+    code = runtime.wait(id, KILL_SECONDS)
+    if code is None:
+        raise SchedkitError(
+            f"the container {id[:12]} ({runtime.driver}) did not end within {KILL_SECONDS:.0f} s of SIGKILL",
+            hint="its process hangs in the kernel; dmesg may tell why",
+        )
+    return code
+
+
+def discard(runtime: Runtime, id: str, talk: Talk) -> None:
+    """End and remove a container in whatever state it is; a second Ctrl-C only cuts the waiting short."""
+    try:
+        try:
+            _leave(runtime, id)
+        except KeyboardInterrupt:
+            kill(runtime, id)
+        runtime.remove(id)
+    except NotFoundError:
+        return
+    except SchedkitError as error:
+        talk.warn(
+            f"the container {id[:12]} could not be removed: {error.message}; `schedctl stop {id[:12]}` tries again"
+        )
+
+
+def read_last_lines(runtime: Runtime, id: str, count: int = _LOG_LINES) -> tuple[str, ...]:
+    """The end of its output, without control characters, blank lines and what nobody would read."""
+    try:
+        tail = b""
+        for piece in runtime.stream_logs(id, tail=count):
+            tail = (tail + piece)[-_MOST_LOG_BYTES:]
+    except SchedkitError as error:
+        return (f"(its output could not be read: {error.message})",)
+    return tuple(clean_line(line) for line in tail.decode(errors="replace").splitlines() if line.strip())[-count:]
+
+
+def clean_line(line: str) -> str:
+    """A line of somebody else's output as it may be shown: no escape sequences, not endless."""
+    import re
+
+    plain = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-_])", "", line.rstrip())
+    plain = "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in plain)
+    return plain if len(plain) <= _LONGEST_LINE else plain[:_LONGEST_LINE] + " …"
+
+
+def _leave(runtime: Runtime, id: str) -> None:
+    state = runtime.fetch_container(id).state
+    if state not in (ContainerState.CREATED, ContainerState.EXITED):
+        end(runtime, id, _GRACE_SECONDS)

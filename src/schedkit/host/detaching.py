@@ -1,0 +1,98 @@
+"""End a scheduler that nobody manages."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from schedkit.errors import BusyError, NotFoundError, UnavailableError, UsageError
+from schedkit.host.errors import NotDetachedError
+from schedkit.host.lock import hold_lock
+from schedkit.host.managed import observe
+from schedkit.host.model import Machine, Observed, Talk
+from schedkit.host.slot import describe_holder, find_attached, name_ops
+from schedkit.host.stop import is_gone
+from schedkit.kernel.changes import Changes
+from schedkit.kernel.detach import Way, detach, find_way
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import KernelState, State, read_state
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import Runtime
+from schedkit.unknown import Unknown
+
+_DETACH_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """What will be ended, and how: for people to agree to before it is done."""
+
+    ops: str
+    kernel: KernelState
+    holder: Holder | Unknown | None
+    way: Way
+    doubt: str = ""  # why it might be ours after all
+
+    def describe(self) -> str:
+        """One sentence."""
+        return f"{self.ops} is attached, {describe_holder(self.holder)}; it will be ended by: {self.way.text}"
+
+
+@dataclass(frozen=True)
+class Detached:
+    """What was ended; `after` is what the kernel says then, where another may have attached at once."""
+
+    foreign: Foreign
+    after: KernelState
+
+
+def find_foreign(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Foreign:
+    """The attached scheduler, unless it is one of ours: those are stopped."""
+    observed = observe(machine, runtimes, silent)
+    kernel = observed.kernel
+    if isinstance(kernel.state, Unknown):
+        raise UnavailableError(f"whether a scheduler is attached could not be read: {kernel.state.why}")
+    if kernel.state in (State.DISABLED, State.UNSUPPORTED):
+        raise NotFoundError("no scheduler is attached", hint="`schedctl status` tells more")
+    ours = find_attached(observed)
+    if ours:
+        name = ours.container.name
+        raise UsageError(
+            f"{name_ops(kernel)} is the scheduler of our container {name} ({ours.container.driver})",
+            hint=f"`schedctl stop {name}` ends it",
+        )
+    way = find_way(machine.root)
+    if isinstance(way, Unknown):
+        raise UnavailableError(
+            f"there is no way to detach {name_ops(kernel)}: {way.why}", hint="end the process that holds it"
+        )
+    return Foreign(name_ops(kernel), kernel, observed.holder, way, _find_doubt(observed))
+
+
+def end_foreign(machine: Machine, foreign: Foreign, talk: Talk) -> Detached:
+    """Do it, and see the kernel let go; nothing is done if meanwhile another scheduler took the slot."""
+    with hold_lock(machine.lock), Changes(machine.root) as changes:
+        now = read_state(machine.root)
+        if is_gone(now, foreign.kernel):
+            if now.state is State.ENABLED:
+                raise BusyError(
+                    f"{foreign.ops} has left and {name_ops(now)} came", hint="look again: `schedctl status`"
+                )
+            return Detached(foreign, now)
+        talk.step(f"detaching {foreign.ops}: {foreign.way.text}")
+        detach(foreign.way, machine.root)
+        after = changes.wait_until(lambda now: is_gone(now, foreign.kernel), _DETACH_SECONDS)
+        if not is_gone(after, foreign.kernel):
+            raise NotDetachedError(
+                f"{foreign.ops} is still attached {_DETACH_SECONDS:.0f} s after: {foreign.way.text}",
+                hint="end the process that holds it",
+            )
+        return Detached(foreign, after)
+
+
+def _find_doubt(observed: Observed) -> str:
+    hidden = [one for one in observed.silent if not one.absent]
+    outside = isinstance(observed.holder, Holder) and observed.holder.container is None
+    if not hidden or outside:
+        return ""
+    return "it may be a container of ours that cannot be seen: " + ", ".join(
+        f"{one.driver} does not answer ({one.why})" for one in hidden
+    )

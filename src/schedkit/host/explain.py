@@ -1,0 +1,318 @@
+"""Why a scheduler did not get into the slot, or did not stay there, from everything that was seen."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
+from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.log import Ejection
+from schedkit.kernel.state import KernelState, State
+from schedkit.unknown import Unknown
+
+_SIGNALS = {9: "SIGKILL (out of memory, or killed by hand)", 11: "SIGSEGV", 6: "SIGABRT", 15: "SIGTERM"}
+_NO_FAULT = ("unregistered", "disabled by sysrq", "parent scheduler")  # reasons of exit kinds 64 to 68
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was seen of one try."""
+
+    scheduler: str
+    log: tuple[str, ...]  # its last lines
+    ended: bool
+    exit_code: int | None  # None also where its runtime would not tell
+    seconds: float  # since it was started
+    ejection: Ejection | Unknown | None
+    kernel: KernelState
+    kernel_lines: tuple[str, ...] = ()
+    occupant: str = ""  # who has the slot if not this one: `x is attached, by process 7 (y)`
+    came: bool = False  # the kernel counted an attach since the start
+    doubt: str = ""  # something is attached and nobody could tell whose it is
+    checks: Sequence[Check] = ()
+
+
+def explain(evidence: Evidence) -> SchedulerError:
+    """The most telling thing that was seen, as an error with its exit code, a hint, and the scheduler's last lines."""
+    return (
+        _explain_ejection(evidence)
+        or _explain_busy(evidence)
+        or _explain_rejection(evidence)
+        or _explain_absence(evidence)
+    )
+
+
+def explain_end(scheduler: str, log: tuple[str, ...], exit_code: int | None) -> SchedulerError:
+    """Why one that was attached has ended, as far as it said so itself."""
+    return explain(
+        Evidence(
+            scheduler=scheduler,
+            log=log,
+            ended=True,
+            exit_code=exit_code,
+            seconds=0.0,
+            ejection=None,
+            kernel=KernelState(State.DISABLED),
+            came=True,
+        )
+    )
+
+
+@dataclass(frozen=True)
+class _Rejection:
+    """Words by which a refusal is known, and what they mean."""
+
+    pattern: str
+    meaning: str
+    hint: str
+    checks: tuple[str, ...] = ()  # those of the preflight that would explain it better
+
+
+# The first that matches counts: from what names its cause to what only names an errno.
+_REJECTIONS = (
+    _Rejection(
+        r"malformed scx kfunc prototype|func_proto \[\d+\] incompatible with vmlinux",
+        "this kernel's BTF describes sched_ext's functions wrongly (func_proto incompatible with vmlinux)",
+        "boot another build of the kernel, one whose BTF was made by pahole 1.26 or later, or one of the 6.12 series;"
+        " `schedctl doctor` shows more",
+        ("kernel.btf_kfuncs",),
+    ),
+    _Rejection(
+        r"isolcpus",
+        "the kernel takes no scheduler while CPUs are isolated (isolcpus= on its command line)",
+        "boot without isolcpus= (cpuset partitions isolate CPUs without it)",
+        ("kernel.isolcpus",),
+    ),
+    _Rejection(
+        r"PREEMPT_RT",
+        "a real-time kernel (PREEMPT_RT) takes no BPF scheduler",
+        "boot a kernel without PREEMPT_RT",
+        ("kernel.preempt_rt",),
+    ),
+    _Rejection(
+        r"extern \((?:func|var) ksym\) '[^']+': not found in kernel|failed to find kernel BTF type ID",
+        "it needs something of the kernel that this one does not have",
+        "take a version of the scheduler for this kernel (`schedctl versions`), or a newer kernel; `schedctl info`"
+        " shows the least version",
+    ),
+    _Rejection(
+        r"failed to find valid kernel BTF|kernel BTF is missing|/sys/kernel/btf/vmlinux",
+        "the kernel's BTF cannot be read",
+        "take a kernel with CONFIG_DEBUG_INFO_BTF=y",
+        ("kernel.btf",),
+    ),
+    _Rejection(
+        r"FUNCTION_TRACER|available_filter_functions|fentry.*(?:not supported|unsupported)",
+        "it needs the kernel's function tracer",
+        "take a kernel with CONFIG_FUNCTION_TRACER=y; `schedctl doctor` shows more",
+        ("kernel.function_tracer",),
+    ),
+    _Rejection(
+        r"BEGIN PROG LOAD LOG|BPF program load failed|invalid access to|R\d+ .*(?:invalid|unbounded)|"
+        r"processed \d+ insns",
+        "the kernel's verifier refused its program",
+        "the scheduler does not fit this kernel: try another version (`schedctl versions`)",
+    ),
+    _Rejection(
+        r"\bEPERM\b|Operation not permitted|os error 1\)|error:? -1\b",
+        "it was not permitted to load its program",
+        "it needs CAP_BPF, CAP_PERFMON and CAP_SYS_ADMIN; is kernel lockdown on, or does a security module forbid it?"
+        " `schedctl doctor` shows more",
+        (
+            "caps.cap_bpf",
+            "caps.cap_sys_admin",
+            "caps.cap_perfmon",
+        ),
+    ),
+    _Rejection(
+        r"\bEOPNOTSUPP\b|\bENOTSUPP\b|Operation not supported|os error (?:95|524)\)",
+        "the kernel does not support what it asks for",
+        "`schedctl doctor` shows what this kernel lacks",
+        ("kernel.preempt_rt",),
+    ),
+    _Rejection(
+        r"(?:load|attach|struct_ops|bpf).*(?:\bEINVAL\b|Invalid argument|os error 22\))|"
+        r"(?:\bEINVAL\b|Invalid argument \(os error 22\))",
+        "the kernel refused it as invalid (EINVAL)",
+        "`schedctl doctor` shows what this kernel lacks; another version may fit (`schedctl versions`)",
+        (
+            "kernel.isolcpus",
+            "kernel.btf_kfuncs",
+        ),
+    ),
+    _Rejection(
+        r"failed to load (?:object|BPF)|Failed to (?:load|attach)|cannot (?:load|attach)",
+        "the kernel did not take its program",
+        "`schedctl doctor` shows what this kernel lacks",
+    ),
+)
+_BUSY = r"\bEBUSY\b|Device or resource busy|os error 16\)|error:? -16\b|another (?:sched_ext )?scheduler is"
+_MISSING_EXECUTABLE = {126: "its program cannot be executed", 127: "its program was not found in the image"}
+
+
+def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
+    said = evidence.ejection if isinstance(evidence.ejection, Ejection) and evidence.ejection.is_fault else None
+    own = _find_own_ejection(evidence.log)
+    if said is None and own is None:
+        return None
+    reason, message = (said.reason, " ".join(said.details)) if said else own or ("", "")
+    if own and not message:
+        message = own[1]
+    kind = _name_kind(reason)
+    detail = f": {message}" if message and message != reason else ""
+    hints = {
+        "stall": "a task waited longer than the scheduler's watchdog allows: a fault of the scheduler, or a machine too"
+        " loaded for it; report it to its authors with these lines",
+    }
+    return EjectedError(
+        f"{evidence.scheduler} attached, and the kernel threw it out ({kind}): {reason}{detail}",
+        hint=hints.get(
+            kind, "a fault of the scheduler; report it to its authors with these lines, or try another version"
+        ),
+        log=evidence.log,
+    )
+
+
+def _find_own_ejection(log: Sequence[str]) -> tuple[str, str] | None:
+    """What a scheduler that was thrown out says itself: scx's `EXIT: reason (message)`, and our fixtures' line."""
+    for line in reversed(log):
+        ours = re.search(r'ejected \S+: kind=(\d+) code=-?\d+ reason="([^"]*)" message="([^"]*)"', line)
+        if ours and int(ours[1]) >= 1024:
+            return ours[2], ours[3]
+        scx = re.search(r"\bEXIT: ([^(]+?)(?: \((.*)\))?$", line)
+        if scx and not scx[1].lower().startswith(_NO_FAULT):
+            return scx[1], scx[2] or ""
+    return None
+
+
+def _name_kind(reason: str) -> str:
+    if "stall" in reason:
+        return "stall"
+    return "BPF error" if "scx_bpf_error" in reason else "error"
+
+
+def _explain_busy(evidence: Evidence) -> SchedulerError | None:
+    busy = _find(_BUSY, evidence.log)
+    if evidence.occupant:
+        return SlotTakenError(
+            f"{evidence.scheduler} did not get the slot: {evidence.occupant}",
+            hint="`schedctl status` shows whose it is; `schedctl stop` ends ours, `schedctl detach` any other",
+            log=evidence.log,
+        )
+    if not busy:
+        return None
+    return SlotTakenError(
+        f"{evidence.scheduler} was refused as busy (EBUSY), though nothing is attached now: another scheduler was there"
+        " for a moment, or a CPU went on- or offline meanwhile",
+        hint="try again; `schedctl doctor` shows other managers that start schedulers",
+        log=evidence.log,
+    )
+
+
+def _explain_rejection(evidence: Evidence) -> SchedulerError | None:
+    if not evidence.ended:  # what still runs was not refused, whatever it prints
+        return None
+    for rejection in _REJECTIONS:
+        line = _find(rejection.pattern, (*evidence.log, *evidence.kernel_lines))
+        if not line:
+            continue
+        check = _find_bad(evidence.checks, rejection.checks)
+        seen = f" ({check.name}: {check.seen})" if check else ""
+        said = _shorten(_find_verdict(evidence.log) or line)
+        return RejectedError(
+            f"{evidence.scheduler} was refused: {rejection.meaning}{seen}: {said}",
+            hint=(check and check.fix) or rejection.hint,
+            log=evidence.log,
+        )
+    return None
+
+
+def _find_verdict(log: Sequence[str]) -> str:
+    """The verifier's last word, which comes right before its count of instructions."""
+    for before, line in pairwise(log):
+        if re.match(r"processed \d+ insns", line):
+            return before
+    return ""
+
+
+def _explain_absence(evidence: Evidence) -> SchedulerError:
+    if evidence.doubt:
+        return NotAttachedError(
+            f"whether {evidence.scheduler} attached is not known: {evidence.doubt}",
+            hint="run it as root; `schedctl status` tells what can be seen",
+            log=evidence.log,
+        )
+    if not evidence.ended and evidence.came:
+        return NotAttachedError(
+            f"{evidence.scheduler} attached and left again at once, though it still runs; the kernel says"
+            f" {_tell_state(evidence.kernel)}",
+            hint="dmesg may tell why",
+            log=evidence.log,
+        )
+    if not evidence.ended:
+        hint = "give it longer with --timeout" if evidence.kernel.state is not State.ENABLED else ""
+        return NotAttachedError(
+            f"{evidence.scheduler} runs and has not attached after {evidence.seconds:.0f} s; the kernel says"
+            f" {_tell_state(evidence.kernel)}",
+            hint=hint,
+            log=evidence.log,
+        )
+    last = _find_reason(evidence.log)
+    said = f": {_shorten(last)}" if last else ", and said nothing"
+    when = "after it had attached" if evidence.came else "before it attached"
+    return NotAttachedError(
+        f"{evidence.scheduler} ended {when}, {_tell_exit(evidence.exit_code)}{said}",
+        hint="its arguments may be wrong: those after -- go to the scheduler"
+        if _find(r"(?i)usage:|unexpected argument", evidence.log)
+        else "",
+        log=evidence.log,
+    )
+
+
+def _tell_state(kernel: KernelState) -> str:
+    return f"nothing ({kernel.state.why})" if isinstance(kernel.state, Unknown) else str(kernel.state)
+
+
+def _tell_exit(code: int | None) -> str:
+    if code is None:
+        return "its exit code is not known"
+    if code in _MISSING_EXECUTABLE:
+        return f"exit code {code} ({_MISSING_EXECUTABLE[code]})"
+    if code > 128:
+        return f"by signal {_SIGNALS.get(code - 128, str(code - 128))}"
+    return f"with exit code {code}"
+
+
+def _find_reason(log: Sequence[str]) -> str:
+    """The line that says why: an anyhow chain's innermost cause with its head, else the last line."""
+    head = next((line[len("error:") :].strip() for line in log if line.lower().startswith("error:")), "")
+    causes = list(_read_causes(log))
+    if head:
+        return f"{head}: {causes[-1]}" if causes else head
+    return log[-1] if log else ""
+
+
+def _read_causes(log: Sequence[str]) -> Iterator[str]:
+    inside = False
+    for line in log:
+        if line.startswith("Caused by:"):
+            inside = True
+        elif inside and line.startswith((" ", "\t")):
+            yield re.sub(r"^\s*(?:\d+: )?", "", line)
+        else:
+            inside = False
+
+
+def _find(pattern: str, lines: Sequence[str]) -> str:
+    found = re.compile(pattern)
+    return next((line for line in lines if found.search(line)), "")
+
+
+def _find_bad(checks: Sequence[Check], names: Sequence[str]) -> Check | None:
+    return next((one for one in checks if one.name in names and one.outcome in (Outcome.ERROR, Outcome.WARNING)), None)
+
+
+def _shorten(line: str) -> str:
+    line = line.strip()
+    return line if len(line) <= 200 else line[:200] + " …"

@@ -1,0 +1,91 @@
+"""One schedctl at a time changes this machine; the kernel frees the lock of one that was killed."""
+
+import errno
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from schedkit.errors import BusyError, NoPermissionError, SchedkitError
+
+PATIENCE_SECONDS = 10.0  # how long one waits for another's lock
+_PAUSE_SECONDS = 0.05
+_MOST_BYTES = 4096
+
+
+@contextmanager
+def hold_lock(path: Path, *, patience: float = PATIENCE_SECONDS, command: str | None = None) -> Iterator[None]:
+    """Hold the lock while the block runs; BusyError names who has it when `patience` seconds were not enough."""
+    file = _open(path)
+    try:
+        _take(file, path, patience)
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"{os.getpid()} {command or _own_command()}\n".encode(), 0)
+        try:
+            yield
+        finally:
+            # The file stays: were it removed, two could hold locks on two files of one name.
+            os.ftruncate(file, 0)
+    finally:
+        os.close(file)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds the lock just now."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that two who only look do not see each other.
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def _open(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    except PermissionError as error:
+        raise NoPermissionError(
+            f"the lock {path} cannot be opened: permission denied", hint="run it as root (sudo)"
+        ) from error
+    except OSError as error:
+        raise SchedkitError(f"the lock {path} cannot be opened: {error.strerror}") from error
+
+
+def _take(file: int, path: Path, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EINTR):
+                raise
+        else:
+            return
+        if time.monotonic() >= deadline:
+            raise BusyError(
+                f"another schedctl is at work here: {_read_owner(file)} holds {path}",
+                hint="try again when it is done",
+            )
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _read_owner(file: int) -> str:
+    pid, _, command = os.pread(file, _MOST_BYTES, 0).decode(errors="replace").strip().partition(" ")
+    if not pid:
+        return "a process that has not said who it is"
+    return f"process {pid} ({command})"
+
+
+def _own_command() -> str:
+    # Two words are enough to know it by; more might be secret.
+    return " ".join(["schedctl", *sys.argv[1:3]])

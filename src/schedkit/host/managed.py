@@ -1,0 +1,137 @@
+"""Join what the runtimes run with what the kernel says: which of our containers is in the slot."""
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from schedkit.errors import SchedkitError
+from schedkit.host.lock import is_held
+from schedkit.host.model import Attachment, Label, Machine, Managed, Observed
+from schedkit.kernel.holder import Holder, read_holder
+from schedkit.kernel.names import is_same_scheduler
+from schedkit.kernel.state import KernelState, State, read_state
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import Container, ContainerState, Runtime
+from schedkit.unknown import Unknown
+
+_TRIES = 3  # to see runtimes and kernel while nothing changes
+_LINK_SECONDS = 0.3  # what lies at most between the kernel saying enabled and the link being open in its process
+
+
+def observe(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Observed:
+    """Ask everybody; a runtime that fails to answer joins the silent ones."""
+    observed = _look(machine, runtimes, tuple(silent))
+    for _ in range(_TRIES - 1):
+        now = read_state(machine.root)
+        if (now.state, now.enable_seq) == (observed.kernel.state, observed.kernel.enable_seq):
+            break
+        observed = _look(machine, runtimes, tuple(silent))
+    return observed
+
+
+def fetch_managed(machine: Machine, runtimes: Sequence[Runtime]) -> list[Managed]:
+    """Only the containers; raises if a runtime does not answer."""
+    observed = observe(machine, runtimes)
+    if observed.silent:
+        one = observed.silent[0]
+        raise SchedkitError(f"{one.driver} at {one.socket} did not tell its containers: {one.why}")
+    return list(observed.managed)
+
+
+def read_slot(root: Path) -> tuple[KernelState, Holder | Unknown | None]:
+    """The kernel's state, and who holds its slot if one is attached."""
+    kernel = read_state(root)
+    if kernel.state not in (State.ENABLED, State.ENABLING, State.DISABLING):
+        return kernel, None
+    holder = read_holder(root)
+    # The kernel says enabled a moment before the process has the link among its files.
+    deadline = time.monotonic() + _LINK_SECONDS
+    while holder is None and kernel.state is State.ENABLED and time.monotonic() < deadline:
+        time.sleep(0.02)
+        kernel, holder = read_state(root), read_holder(root)
+    return kernel, holder
+
+
+def join(
+    containers: Iterable[Container], kernel: KernelState, holder: Holder | Unknown | None, watched: frozenset[str]
+) -> list[Managed]:
+    """What each container is to the kernel; `watched` are the ids over which a supervisor watches."""
+    managed = []
+    for container in containers:
+        scheduler = name_scheduler(container)
+        attachment, why = decide_attachment(container, scheduler, kernel, holder)
+        restart = container.labels.get(Label.RESTART, "no")
+        managed.append(
+            Managed(
+                container=container,
+                scheduler=scheduler,
+                attachment=attachment,
+                verified=container.labels.get(Label.VERIFIED, ""),
+                restart=restart,
+                why=why,
+                watched=None if restart == "no" else container.id in watched,
+            )
+        )
+    return managed
+
+
+def name_scheduler(container: Container) -> str:
+    """From our label; the original wrote none, and there it is the last word of the image's path."""
+    named = container.labels.get(Label.SCHEDULER)
+    return named or _last_word(container.labels.get(Label.IMAGE, container.image)) or container.name
+
+
+def decide_attachment(
+    container: Container, scheduler: str, kernel: KernelState, holder: Holder | Unknown | None
+) -> tuple[Attachment, str]:
+    """Whether this container's scheduler is in the slot, and why not or why nobody knows."""
+    if container.state is ContainerState.CREATED:
+        return Attachment.NO, "it was never started"
+    if container.state is ContainerState.EXITED:
+        code = "" if container.exit_code is None else f" with exit code {container.exit_code}"
+        return Attachment.NO, f"it has ended{code}"
+    if isinstance(kernel.state, Unknown):
+        return Attachment.UNKNOWN, kernel.state.why
+    if kernel.state is not State.ENABLED:
+        return Attachment.NO, f"the kernel says {kernel.state}"
+    if isinstance(holder, Holder):
+        if is_held_by(container, holder):
+            return Attachment.YES, ""
+        return Attachment.NO, f"process {holder.pid} ({holder.command}) holds the slot"
+    if isinstance(kernel.ops, Unknown):
+        return Attachment.UNKNOWN, kernel.ops.why
+    if kernel.ops is not None and is_same_scheduler(scheduler, kernel.ops):
+        return Attachment.YES, ""
+    if isinstance(holder, Unknown):
+        return Attachment.UNKNOWN, f"who holds {kernel.ops} could not be read: {holder.why}"
+    return Attachment.NO, f"the kernel says {kernel.ops}"
+
+
+def is_held_by(container: Container, holder: Holder) -> bool:
+    """Whether the process that holds the slot is this container's, or one of its children."""
+    return holder.pid == container.pid or holder.container == container.id
+
+
+def supervisor_lock(machine: Machine, id: str) -> Path:
+    """Held by the supervisor of a container as long as it lives."""
+    return machine.lock.parent / f"supervise-{id}"
+
+
+def _look(machine: Machine, runtimes: Sequence[Runtime], silent: tuple[Silent, ...]) -> Observed:
+    kernel, holder = read_slot(machine.root)
+    containers: list[Container] = []
+    for runtime in runtimes:
+        try:
+            containers += runtime.fetch_containers()
+        except SchedkitError as error:
+            silent += (Silent(runtime.driver, runtime.socket, error.message, absent=False),)
+    watched = frozenset(
+        one.id
+        for one in containers
+        if one.labels.get(Label.RESTART, "no") != "no" and is_held(supervisor_lock(machine, one.id))
+    )
+    return Observed(kernel, holder, tuple(join(containers, kernel, holder, watched)), silent)
+
+
+def _last_word(image: str) -> str:
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]

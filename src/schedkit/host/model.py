@@ -1,0 +1,188 @@
+"""What the lifecycle speaks of: requests, results, and the machine it happens on."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from schedkit.errors import ExitCode, UsageError
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import KernelState
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import Container, ContainerState
+from schedkit.unknown import Unknown
+
+if TYPE_CHECKING:
+    from schedkit.images.image import Image
+
+
+class Label(StrEnum):
+    """What we write on our containers, beside `provider=schedkit`: all the state there is."""
+
+    SCHEDULER = "org.schedkit.scheduler"  # the catalog name, or the last word of the image's path
+    IMAGE = "org.schedkit.image"  # the reference, in full
+    DIGEST = "org.schedkit.digest"
+    ARGS = "org.schedkit.args"  # a JSON list
+    CREATED = "org.schedkit.created"  # RFC 3339, UTC
+    RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
+    VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed`
+
+
+class Talk(Protocol):
+    """How the lifecycle tells what it does, to whoever listens; the lifecycle itself prints nothing."""
+
+    def step(self, text: str) -> None:
+        """A new step begins: `pulling ghcr.io/schedkit/scx_rusty:latest (12 MB)`."""
+
+    def progress(self, done: int, total: int) -> None:
+        """Bytes of the present step."""
+
+    def warn(self, text: str) -> None:
+        """Something the user should know though it goes on."""
+
+
+# Between resolve and pull: returns what Label.VERIFIED shall say, or raises. The issue of signatures puts its own here.
+Verify = Callable[["Image"], str]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where things happen; every path and clock is passed in."""
+
+    root: Path = Path("/")
+    lock: Path = Path("/run/schedkit/lock")
+    now: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
+
+
+@dataclass(frozen=True)
+class Restart:
+    """What to do when a scheduler fails: at most `times` restarts (None: no limit), with growing pauses."""
+
+    on_failure: bool = False
+    times: int | None = None
+
+    def __str__(self) -> str:
+        if not self.on_failure:
+            return "no"
+        return "on-failure" if self.times is None else f"on-failure:{self.times}"
+
+
+def parse_restart(text: str) -> Restart:
+    """`no`, `on-failure` or `on-failure:N`, as --restart takes it and Label.RESTART keeps it."""
+    if text in ("", "no"):
+        return Restart()
+    policy, colon, times = text.partition(":")
+    if policy == "on-failure" and not colon:
+        return Restart(on_failure=True)
+    if policy == "on-failure" and times.isascii() and times.isdigit() and 0 < int(times) < 1_000_000:
+        return Restart(on_failure=True, times=int(times))
+    raise UsageError(
+        f"{text!r} is no restart policy", hint="it is no, on-failure, or on-failure:N with N restarts at most"
+    )
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One scheduler to be run."""
+
+    image: "Image"
+    scheduler: str  # for people and for matching the kernel's ops name
+    name: str | None = None  # of the container; made from `scheduler` if not given
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    restart: Restart = Restart()
+    timeout: float = 30.0
+    wait: bool = True
+
+
+@dataclass(frozen=True)
+class Attached:
+    """A scheduler that runs; with wait=False, `ops` is None as nobody looked."""
+
+    container: Container
+    ops: str | None
+    seconds: float  # from start to attached
+
+
+@dataclass(frozen=True)
+class Switched:
+    """A switch that worked."""
+
+    attached: Attached
+    replaced: Container | None
+    gap: float | None  # seconds in which the kernel had no scheduler of ours; None if there was none before
+
+
+class Attachment(StrEnum):
+    """Whether a managed container's scheduler is the one in the slot."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A container of ours or the original's, and what the kernel says of it."""
+
+    container: Container
+    scheduler: str
+    attachment: Attachment
+    verified: str  # as whom; `` when nothing was noted (the original's containers)
+    restart: str
+    why: str = ""  # for NO and UNKNOWN
+    watched: bool | None = None  # whether a supervisor lives that restarts it; None without a restart policy
+
+    @property
+    def running(self) -> bool:
+        """Whether it may be at work: what could not be told counts as that."""
+        return self.container.state not in (ContainerState.CREATED, ContainerState.EXITED)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Runtimes and kernel at one moment, joined."""
+
+    kernel: KernelState
+    holder: Holder | Unknown | None
+    managed: tuple[Managed, ...]
+    silent: tuple[Silent, ...] = ()  # drivers that could not be asked; what they run, nobody knows
+
+    @property
+    def running(self) -> tuple[Managed, ...]:
+        """Those that have not ended, and were started."""
+        return tuple(one for one in self.managed if one.running)
+
+
+class Summary(StrEnum):
+    """The six values of the original, and unknown where something could not be read."""
+
+    IDLE = "idle"
+    RUNNING = "running"
+    ORPHANED_KERNEL_STATE = "orphaned-kernel-state"
+    MANAGED_DETACHED = "managed-detached"
+    MANAGED_MISMATCH = "managed-mismatch"
+    MULTIPLE_MANAGED = "multiple-managed"
+    UNKNOWN = "unknown"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """As the original's; unknown is 1, as nothing was found to disagree, nor to agree."""
+        if self in (Summary.IDLE, Summary.RUNNING):
+            return ExitCode.OK
+        return ExitCode.FAILURE if self is Summary.UNKNOWN else ExitCode.DISCREPANCY
+
+
+@dataclass(frozen=True)
+class Status:
+    """The truth about this machine, as far as it can be known."""
+
+    summary: Summary
+    explanation: str  # a sentence
+    remedy: str  # the command that mends it; empty when nothing is wrong
+    kernel: KernelState
+    managed: tuple[Managed, ...]
+    holder: Holder | Unknown | None
+    silent: tuple[Silent, ...] = ()  # drivers that could not be asked

@@ -1,0 +1,63 @@
+"""The kernel's one slot: whether it is free, and who has it if not."""
+
+from schedkit.errors import UnavailableError
+from schedkit.host.errors import SlotTakenError
+from schedkit.host.model import Attachment, Managed, Observed
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import KernelState, State
+from schedkit.unknown import Unknown
+
+
+def check_free(observed: Observed, scheduler: str) -> None:
+    """Raise unless nothing is attached and nothing of ours runs that might attach; say who it is and what to do."""
+    kernel = observed.kernel
+    if isinstance(kernel.state, Unknown):
+        raise UnavailableError(
+            f"whether a scheduler is attached could not be read: {kernel.state.why}",
+            hint="`schedctl doctor` looks closer",
+        )
+    if kernel.state in (State.ENABLED, State.ENABLING, State.DISABLING):
+        raise taken(observed, scheduler)
+    if observed.running:
+        one = observed.running[0]
+        raise SlotTakenError(
+            f"the container {one.container.name} ({one.container.driver}) runs, though nothing is attached",
+            hint=f"`schedctl stop {one.container.name}` ends it, `schedctl switch {scheduler}` replaces it",
+        )
+
+
+def taken(observed: Observed, scheduler: str, log: tuple[str, ...] = ()) -> SlotTakenError:
+    """The error for a slot that somebody has."""
+    ours = find_attached(observed)
+    if ours:
+        name = ours.container.name
+        return SlotTakenError(
+            f"{name_ops(observed.kernel)} is attached already, by our container {name} ({ours.container.driver})",
+            hint=f"`schedctl switch {scheduler}` replaces it, `schedctl stop {name}` ends it",
+            log=log,
+        )
+    return SlotTakenError(
+        f"{name_ops(observed.kernel)} is attached already, {describe_holder(observed.holder)}",
+        hint="end it where it was started, or by `schedctl detach`",
+        log=log,
+    )
+
+
+def find_attached(observed: Observed) -> Managed | None:
+    """The managed one that is in the slot."""
+    return next((one for one in observed.managed if one.attachment is Attachment.YES), None)
+
+
+def name_ops(kernel: KernelState) -> str:
+    """The attached scheduler in a sentence."""
+    return kernel.ops if isinstance(kernel.ops, str) and kernel.ops else "another scheduler"
+
+
+def describe_holder(holder: Holder | Unknown | None) -> str:
+    """Who keeps it there, in a sentence."""
+    if isinstance(holder, Unknown):
+        return f"by whom could not be read ({holder.why})"
+    if holder is None:
+        return "held by no process (a pinned BPF link, or one that is just leaving)"
+    where = f", in the container {holder.container[:12]}" if holder.container else ""
+    return f"by process {holder.pid} ({holder.command}){where}"

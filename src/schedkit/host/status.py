@@ -1,0 +1,146 @@
+"""The truth about this machine: what the kernel says, what the runtimes say, and whether the two agree."""
+
+from collections.abc import Iterable, Sequence
+
+from schedkit.host.managed import observe
+from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
+from schedkit.host.slot import describe_holder, name_ops
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import State
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import ContainerState, Runtime
+from schedkit.unknown import Unknown
+
+
+def read_status(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Status:
+    """Ask the kernel and all runtimes once, and judge."""
+    return judge(observe(machine, runtimes, silent))
+
+
+def judge(observed: Observed) -> Status:
+    """Pure: one of the six values or unknown, a sentence, and the command that mends it."""
+    summary, explanation, remedy = _judge(observed)
+    notes = _tell_leftovers(observed) if summary in (Summary.IDLE, Summary.RUNNING) else ""
+    return Status(
+        summary=summary,
+        explanation=explanation + notes + _tell_unwatched(observed),
+        remedy=remedy,
+        kernel=observed.kernel,
+        managed=observed.managed,
+        holder=observed.holder,
+        silent=observed.silent,
+    )
+
+
+def _judge(observed: Observed) -> tuple[Summary, str, str]:
+    kernel, running = observed.kernel, observed.running
+    if isinstance(kernel.state, Unknown):
+        return Summary.UNKNOWN, f"What the kernel does could not be read: {kernel.state.why}.", "schedctl doctor"
+    if len(running) > 1:
+        names = ", ".join(one.container.name for one in running)
+        attached = next((one.container.name for one in running if one.attachment is Attachment.YES), "none of them")
+        return (
+            Summary.MULTIPLE_MANAGED,
+            f"{len(running)} of our containers run ({names}), and a kernel takes one scheduler; attached: {attached}.",
+            f"schedctl stop {_name_superfluous(running)}",
+        )
+    if running:
+        return _judge_one(observed, running[0])
+    if kernel.state in (State.DISABLED, State.UNSUPPORTED):
+        return _judge_empty(observed, kernel.state)
+    return _judge_foreign(observed)
+
+
+def _judge_one(observed: Observed, one: Managed) -> tuple[Summary, str, str]:
+    name, ops = one.container.name, name_ops(observed.kernel)
+    if isinstance(one.container.state, Unknown):
+        return (
+            Summary.UNKNOWN,
+            f"Whether the container {name} runs could not be found out: {one.container.state.why}.",
+            "schedctl ps",
+        )
+    if one.attachment is Attachment.YES:
+        return Summary.RUNNING, f"{one.scheduler} runs in the container {name} and is attached as {ops}.", ""
+    if one.attachment is Attachment.UNKNOWN:
+        return (
+            Summary.UNKNOWN,
+            f"{ops} is attached and the container {name} runs; whether it is that one's is not known: {one.why}.",
+            "run `schedctl status` as root",
+        )
+    if observed.kernel.state is State.ENABLED:
+        return (
+            Summary.MANAGED_MISMATCH,
+            f"The container {name} runs, but what is attached is not its scheduler: {ops},"
+            f" {describe_holder(observed.holder)}.",
+            f"schedctl stop {name}",
+        )
+    return (
+        Summary.MANAGED_DETACHED,
+        f"The container {name} runs, but nothing is attached: the kernel says {observed.kernel.state}.",
+        f"schedctl logs {name}; schedctl stop {name}",
+    )
+
+
+def _judge_empty(observed: Observed, state: State) -> tuple[Summary, str, str]:
+    kernel_says = (
+        "This kernel has no sched_ext"
+        if state is State.UNSUPPORTED
+        else "The kernel runs its own scheduler; none is attached"
+    )
+    hidden = _list_hidden(observed)
+    if hidden:
+        return (
+            Summary.UNKNOWN,
+            f"{kernel_says}. Whether a container of ours runs is not known: {hidden}.",
+            "schedctl doctor",
+        )
+    return Summary.IDLE, f"{kernel_says}, and no container of ours runs.", ""
+
+
+def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
+    """Something is attached and we know of no container: foreign, unless it may be one that we cannot see."""
+    ops, holder = name_ops(observed.kernel), observed.holder
+    hidden = _list_hidden(observed)
+    outside = isinstance(holder, Holder) and holder.container is None
+    if hidden and not outside:
+        return (
+            Summary.UNKNOWN,
+            f"{ops} is attached, {describe_holder(holder)}; it may be one of ours that cannot be seen: {hidden}.",
+            "schedctl doctor",
+        )
+    return (
+        Summary.ORPHANED_KERNEL_STATE,
+        f"{ops} is attached, {describe_holder(holder)}, and it is none of ours.",
+        "schedctl detach",
+    )
+
+
+def _list_hidden(observed: Observed) -> str:
+    return ", ".join(f"{one.driver} does not answer ({one.why})" for one in observed.silent if not one.absent)
+
+
+def _name_superfluous(running: Sequence[Managed]) -> str:
+    return next((one for one in running if one.attachment is not Attachment.YES), running[0]).container.name
+
+
+def _tell_leftovers(observed: Observed) -> str:
+    left = [one for one in observed.managed if not one.running]
+    if not left:
+        return ""
+    told = []
+    for one in left:
+        if one.container.state is ContainerState.CREATED:
+            told.append(f"{one.container.name} ({one.container.driver}) was created and never started")
+        else:
+            code = "" if one.container.exit_code is None else f" with exit code {one.container.exit_code}"
+            again = " and will be started again" if one.watched else ""
+            told.append(f"{one.container.name} ({one.container.driver}) ended{code}{again}")
+    return f" Left over: {', '.join(told)} (`schedctl logs` shows why, `schedctl stop` removes it)."
+
+
+def _tell_unwatched(observed: Observed) -> str:
+    return "".join(
+        f" {one.container.name} has the restart policy {one.restart}, but nobody watches over it."
+        for one in observed.running
+        if one.watched is False
+    )

@@ -1,0 +1,158 @@
+"""Replace the running scheduler by another, with the kernel without one for as short as can be."""
+
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schedkit.errors import SchedkitError, UsageError
+from schedkit.host import containers
+from schedkit.host.attaching import Attempt
+from schedkit.host.errors import NotAttachedError, NotDetachedError, RolledBackError, SchedulerError
+from schedkit.host.lock import hold_lock
+from schedkit.host.model import Attachment, Machine, Managed, Observed, RunRequest, Switched, Talk, Verify
+from schedkit.host.run import check_kernel, look, pull
+from schedkit.host.slot import check_free, name_ops, taken
+from schedkit.host.stop import STOP_SECONDS, find_runtime, is_gone
+from schedkit.kernel.changes import Changes
+from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.model import ContainerState, Runtime
+
+_KILLED_SECONDS = 10.0  # from SIGKILL until the kernel has let go
+_BACK_SECONDS = 30.0  # what the old one gets at least to attach again
+
+
+@dataclass
+class _Old:
+    """What is to be replaced, and whether it was told to leave."""
+
+    managed: Managed
+    runtime: Runtime
+    attached: bool
+    told: bool = False
+
+
+def switch(
+    machine: Machine,
+    runtime: Runtime,
+    all_runtimes: Sequence[Runtime],
+    request: RunRequest,
+    verify: Verify,
+    talk: Talk,
+    *,
+    stop_timeout: float = STOP_SECONDS,
+) -> Switched:
+    """Everything that can be is done before the old one stops; if the new one does not attach, the old one comes back.
+
+    The gap is from the moment we see the kernel let go of the old scheduler to the moment we see the new one enabled.
+    """
+    check_kernel(machine, request)
+    _find_old(look(machine, all_runtimes), all_runtimes, request)
+    verified = verify(request.image)
+    pull(runtime, request, talk)
+    with hold_lock(machine.lock):
+        observed = look(machine, all_runtimes)
+        old = _find_old(observed, all_runtimes, request)
+        name = containers.choose_name(runtime, request, talk)
+        spec = containers.make_spec(machine, request, name, verified)
+        id = containers.create(runtime, request, spec, talk)
+        try:
+            switched = _exchange(machine, runtime, id, request, observed, old, stop_timeout, talk)
+        except BaseException as error:
+            containers.discard(runtime, id, talk)
+            if old and old.told:
+                _bring_back(machine, old, request, error, talk)
+            raise
+        if old:
+            _remove_old(old, talk)
+        return switched
+
+
+def _find_old(observed: Observed, runtimes: Sequence[Runtime], request: RunRequest) -> _Old | None:
+    running = observed.running
+    if len(running) > 1:
+        raise UsageError(
+            "several of our containers run: " + ", ".join(one.container.name for one in running),
+            hint="`schedctl stop` all but one of them first",
+        )
+    if not running:
+        check_free(observed, request.scheduler)
+        return None
+    one = running[0]
+    attached = observed.kernel.state is State.ENABLED
+    if attached and one.attachment is Attachment.NO:
+        raise taken(observed, request.scheduler)
+    return _Old(one, find_runtime(runtimes, one.container), attached)
+
+
+def _exchange(
+    machine: Machine,
+    runtime: Runtime,
+    id: str,
+    request: RunRequest,
+    observed: Observed,
+    old: _Old | None,
+    stop_timeout: float,
+    talk: Talk,
+) -> Switched:
+    with Attempt(machine, runtime, id, request.scheduler) as attempt, Changes(machine.root) as changes:
+        free_since = None
+        if old:
+            talk.step(f"stopping {old.managed.container.name}")
+            free_since = _end_old(changes, old, observed.kernel, stop_timeout, talk)
+        attempt.start()
+        talk.step(f"waiting for the kernel to attach {request.scheduler}")
+        attached = attempt.wait(request.timeout)
+        gap = attempt.attached_at - free_since if old and old.attached and free_since is not None else None
+        return Switched(attached, old.managed.container if old else None, gap)
+
+
+def _end_old(changes: Changes, old: _Old, kernel: KernelState, timeout: float, talk: Talk) -> float:
+    """Stop it and return the moment at which the kernel was seen without it; its container may take longer to end."""
+    container, runtime = old.managed.container, old.runtime
+    old.told = True
+    if not old.attached:
+        containers.end(runtime, container.id, timeout)
+        return time.monotonic()
+    runtime.signal(container.id, signal.SIGTERM)
+    now = changes.wait_until(lambda now: is_gone(now, kernel), timeout)
+    if not is_gone(now, kernel):
+        talk.warn(f"{container.name} ignored SIGTERM for {timeout:.0f} s and was killed")
+        runtime.signal(container.id, signal.SIGKILL)
+        now = changes.wait_until(lambda now: is_gone(now, kernel), _KILLED_SECONDS)
+    free_since = time.monotonic()
+    if not is_gone(now, kernel):
+        raise NotDetachedError(
+            f"{container.name} was killed, but the kernel still says that {name_ops(now)} is attached",
+            hint="`schedctl detach` ends it in the kernel",
+        )
+    return free_since
+
+
+def _bring_back(machine: Machine, old: _Old, request: RunRequest, error: BaseException, talk: Talk) -> None:
+    """Have the old one attached again and raise what tells so."""
+    name, runtime, id = old.managed.container.name, old.runtime, old.managed.container.id
+    log = error.log if isinstance(error, SchedulerError) else ()
+    told = error.message if isinstance(error, SchedkitError) else "interrupted"
+    talk.step(f"{request.scheduler} did not attach: starting {name} again")
+    try:
+        if runtime.fetch_container(id).state is not ContainerState.EXITED:
+            containers.end(runtime, id, STOP_SECONDS)  # it may be just leaving
+        with Attempt(machine, runtime, id, old.managed.scheduler) as attempt:
+            attempt.start()
+            if old.attached:
+                attempt.wait(max(_BACK_SECONDS, request.timeout))
+    except SchedkitError as failure:
+        raise NotAttachedError(
+            f"{told}; and {name} did not come back: {failure.message}",
+            hint=f"`schedctl status` tells what is attached now, `schedctl logs {name}` what it said",
+            log=log or (failure.log if isinstance(failure, SchedulerError) else ()),
+        ) from error
+    if isinstance(error, SchedkitError):
+        raise RolledBackError(f"{told}. {name} runs again", cause=error, hint=error.hint, log=log) from error
+
+
+def _remove_old(old: _Old, talk: Talk) -> None:
+    """After success: what cannot be removed is told, and does not undo the switch."""
+    talk.step(f"removing the container {old.managed.container.name}")
+    containers.discard(old.runtime, old.managed.container.id, talk)

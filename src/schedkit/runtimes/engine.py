@@ -1,0 +1,283 @@
+"""Podman and docker: both serve Docker's HTTP API, so one driver speaks to either."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.runtimes.engine_answers import (
+    parse_container,
+    parse_digests,
+    parse_failure,
+    parse_message,
+    parse_repositories,
+)
+from schedkit.runtimes.engine_pull import pull
+from schedkit.runtimes.model import (
+    IMAGE_LABEL,
+    PROVIDER_LABEL,
+    SCX_FOLDER,
+    Container,
+    ContainerSpec,
+    ContainerState,
+    Content,
+    Progress,
+)
+from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
+
+# The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
+_API = (1, 44)
+# Logs must be readable whatever the machine's default is: podman's may be a journal that nobody runs, docker's `none`.
+_LOG_DRIVERS = {"podman": "k8s-file", "docker": "json-file"}
+_PIECE = 64 * 1024
+
+
+class Engine:
+    """Fulfils runtimes.model.Runtime for podman and docker."""
+
+    def __init__(self, driver: str, socket: str, *, api: str = "", scx_folder: Path = Path(SCX_FOLDER)) -> None:
+        """`api` is what the engine's ping told, if somebody has asked already."""
+        self._door = Door(driver, socket)
+        self._scx_folder = scx_folder
+        self._prefix = _choose_prefix(api) if api else ""
+
+    @property
+    def driver(self) -> str:
+        """Podman or docker."""
+        return self._door.driver
+
+    @property
+    def socket(self) -> str:
+        """The path it is spoken to at."""
+        return self._door.path
+
+    def fetch_version(self) -> str:
+        """Of the engine."""
+        server = self._ping().headers.get("server", "")  # Docker/26.1.5 (linux)
+        return server.partition("/")[2].partition(" ")[0] or "of unknown version"
+
+    def fetch_containers(self) -> list[Container]:
+        """All that carry the provider's label, oldest first."""
+        name, value = PROVIDER_LABEL
+        wish = "list containers"
+        query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
+        listed = self._fetch_json("/containers/json", wish, query=query)
+        try:
+            ids = [item["Id"] for item in sorted(listed, key=lambda item: item["Created"])]
+        except (KeyError, TypeError) as error:
+            raise self._senseless(wish) from error
+        containers = []
+        for id in ids:
+            try:
+                containers.append(self.fetch_container(id))
+            except NotFoundError:
+                continue  # it went since the list was made
+        return containers
+
+    def fetch_container(self, id: str) -> Container:
+        """One by its id."""
+        wish = f"inspect container {id[:12]}"
+        told = self._inspect(id, wish)
+        try:
+            return parse_container(self.driver, told)
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._senseless(wish) from error
+
+    def fetch_digests(self) -> frozenset[str]:
+        """Of all images that are here; podman tells a manifest's and its index's, docker what was asked for."""
+        return self._fetch_images(parse_digests)
+
+    def fetch_repositories(self) -> frozenset[str]:
+        """Of all images that are here."""
+        return self._fetch_images(parse_repositories)
+
+    def pull(self, content: Content, progress: Progress) -> None:
+        """Have the image here under `repository@digest`; hanging up, as an interrupt does, makes the engine drop it."""
+        wish = f"look for image {_pinned(content)}"
+        answer = self._call("GET", f"/images/{_pinned(content)}/json", wish)
+        if answer.status == 404:
+            pull(self._door, self._api_prefix(), content, progress)
+        elif answer.status != 200:
+            raise self._failure(answer, wish)
+
+    def create(self, content: Content, spec: ContainerSpec) -> str:
+        """Make a container of `repository@digest`, so that what runs is what was resolved."""
+        wish = f"create container {spec.name}"
+        body = self._describe(content, spec)
+        answer = self._call("POST", "/containers/create", wish, query={"name": spec.name}, body=body)
+        if answer.status == 201:
+            try:
+                return str(self._door.parse(answer.body, wish)["Id"])
+            except (KeyError, TypeError) as error:
+                raise self._senseless(wish) from error
+        failure = self._failure(answer, wish)
+        if "already in use" in failure.message:  # docker says it with 409, podman with 500
+            raise SchedkitError(
+                f"{self.driver} has a container named {spec.name} already",
+                hint=f"choose another name, or remove it: {self.driver} rm {spec.name}",
+            )
+        raise failure
+
+    def start(self, id: str) -> None:
+        """Start it; one that runs already is fine."""
+        # Engines make it when they create a container; after a boot it is gone, and podman does not make it again.
+        with suppress(OSError):
+            self._scx_folder.mkdir(parents=True, exist_ok=True)
+        wish = f"start container {id[:12]}"
+        self._change("POST", f"/containers/{id}/start", wish, fine=(204, 304))
+
+    def signal(self, id: str, number: int) -> None:
+        """Send a signal; 409 says that nothing runs in it."""
+        wish = f"send signal {number} to container {id[:12]}"
+        self._change("POST", f"/containers/{id}/kill", wish, query={"signal": str(number)}, fine=(204, 409))
+
+    def wait(self, id: str, timeout: float) -> int | None:
+        """Its exit code as soon as it ended. At the timeout the engine is asked once more: silence is not `it runs`."""
+        wish = f"wait for container {id[:12]}"
+        code = self._await_end(id, timeout, wish)
+        # An answer of 0 is also what a container gets that never ran.
+        container = self.fetch_container(id) if not code else None
+        if container is None:
+            return code
+        if container.state == ContainerState.CREATED:
+            raise SchedkitError(f"container {container.name} was never started, so there is no end to wait for")
+        return container.exit_code if code is None else code
+
+    def remove(self, id: str) -> None:
+        """Remove an ended container with its log and its anonymous volumes; one that is gone is fine."""
+        wish = f"remove container {id[:12]}"
+        self._change("DELETE", f"/containers/{id}", wish, query={"v": "1"}, fine=(204, 404))
+
+    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+        """Its output, both streams in the order in which they came."""
+        wish = f"read the logs of container {id[:12]}"
+        told = self._inspect(id, wish)
+        framed = not told.get("Config", {}).get("Tty")
+        query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "tail": "all" if tail is None else str(tail)}
+        return self._stream_logs(id, query, wish, framed=framed, follow=follow)
+
+    def close(self) -> None:
+        """Nothing to give back: a connection lasts as long as its call."""
+
+    def _stream_logs(
+        self, id: str, query: Mapping[str, str], wish: str, *, framed: bool, follow: bool
+    ) -> Iterator[bytes]:
+        target = self._api_prefix() + f"/containers/{id}/logs"
+        # A scheduler may be silent for as long as it likes, and until it speaks an engine may be silent, too.
+        seconds = None if follow else READ_SECONDS
+        with self._door.open("GET", target, wish, query=query, seconds=seconds) as (response, _):
+            if response.status != 200:
+                raise self._failure(Answer(response.status, {}, response.read(_PIECE)), wish)
+            while framed and len(header := response.read(8)) == 8:
+                # Four bytes say which stream it is, four how much of it follows.
+                left = int.from_bytes(header[4:])
+                while left and (piece := response.read1(min(left, _PIECE))):
+                    left -= len(piece)
+                    yield piece
+            while piece := response.read1(_PIECE):  # a terminal's output comes as it is
+                yield piece
+
+    def _await_end(self, id: str, timeout: float, wish: str) -> int | None:
+        target = self._api_prefix() + f"/containers/{id}/wait"
+        try:
+            answer = self._door.call(
+                "POST", target, wish, query={"condition": "not-running"}, seconds=max(timeout, 0.001)
+            )
+        except NoAnswerError:
+            return None
+        if answer.status != 200:
+            raise self._failure(answer, wish)
+        try:
+            told = self._door.parse(answer.body, wish)
+            problem = (told.get("Error") or {}).get("Message")
+            code = int(told["StatusCode"])
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._senseless(wish) from error
+        if problem:
+            raise parse_failure(self.driver, 500, problem, wish)
+        return code
+
+    def _describe(self, content: Content, spec: ContainerSpec) -> dict[str, object]:
+        name, value = PROVIDER_LABEL
+        body: dict[str, object] = {
+            "Image": _pinned(content),
+            "Env": [f"{variable}={text}" for variable, text in spec.env.items()],
+            "Labels": {IMAGE_LABEL: content.reference, **spec.labels, name: value},
+            "HostConfig": {
+                "Privileged": True,
+                "PidMode": "host",
+                # Statistics go through a unix socket; what a scheduler listens on beside that is not for the world.
+                "NetworkMode": "none",
+                "Binds": [f"{self._scx_folder}:{SCX_FOLDER}"],
+                "RestartPolicy": {"Name": "no"},
+                "LogConfig": {"Type": _LOG_DRIVERS[self.driver], "Config": {}},
+            },
+        }
+        if spec.args:
+            body["Cmd"] = list(spec.args)
+        return body
+
+    def _fetch_images(self, parse: Callable[[Any], frozenset[str]]) -> frozenset[str]:
+        wish = "list images"
+        try:
+            return parse(self._fetch_json("/images/json", wish))
+        except (AttributeError, TypeError) as error:
+            raise self._senseless(wish) from error
+
+    def _inspect(self, id: str, wish: str) -> dict[str, Any]:
+        told = self._fetch_json(f"/containers/{id}/json", wish)
+        if not isinstance(told, dict):
+            raise self._senseless(wish)
+        return told
+
+    def _fetch_json(self, target: str, wish: str, query: Mapping[str, str] | None = None) -> Any:
+        answer = self._call("GET", target, wish, query=query)
+        if answer.status != 200:
+            raise self._failure(answer, wish)
+        return self._door.parse(answer.body, wish)
+
+    def _change(
+        self, method: str, target: str, wish: str, *, fine: tuple[int, ...], query: Mapping[str, str] | None = None
+    ) -> None:
+        answer = self._call(method, target, wish, query=query)
+        if answer.status not in fine:
+            raise self._failure(answer, wish)
+
+    def _call(
+        self, method: str, target: str, wish: str, *, query: Mapping[str, str] | None = None, body: object = None
+    ) -> Answer:
+        seconds = READ_SECONDS if method == "GET" else CHANGE_SECONDS
+        return self._door.call(method, self._api_prefix() + target, wish, query=query, body=body, seconds=seconds)
+
+    def _api_prefix(self) -> str:
+        if not self._prefix:
+            self._prefix = _choose_prefix(self._ping().headers.get("api-version", ""))
+        return self._prefix
+
+    def _ping(self) -> Answer:
+        wish = "say which version it is"
+        answer = self._door.call("GET", "/_ping", wish)
+        if answer.status != 200:
+            raise self._failure(answer, wish)
+        return answer
+
+    def _failure(self, answer: Answer, wish: str) -> SchedkitError:
+        return parse_failure(self.driver, answer.status, parse_message(answer.body), wish)
+
+    def _senseless(self, wish: str) -> BadDataError:
+        return BadDataError(f"{self.driver} was asked to {wish} and its answer makes no sense")
+
+
+def _choose_prefix(api: str) -> str:
+    """The older of what the server serves and what we know; a server that does not tell gets ours."""
+    try:
+        major, minor = (int(number) for number in api.split("."))
+    except ValueError:
+        major, minor = _API
+    major, minor = min((major, minor), _API)
+    return f"/v{major}.{minor}"
+
+
+def _pinned(content: Content) -> str:
+    return f"{content.repository}@{content.digest}"

@@ -1,0 +1,119 @@
+"""What podman and docker say, in our words."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
+from schedkit.runtimes.model import IMAGE_LABEL, Container, ContainerState
+from schedkit.unknown import Unknown
+
+_STATES = {
+    "created": ContainerState.CREATED,
+    "configured": ContainerState.CREATED,
+    "initialized": ContainerState.CREATED,
+    "running": ContainerState.RUNNING,
+    "restarting": ContainerState.RUNNING,
+    "stopping": ContainerState.RUNNING,
+    "paused": ContainerState.PAUSED,
+    "stopped": ContainerState.EXITED,
+    "exited": ContainerState.EXITED,
+    "removing": ContainerState.EXITED,
+    "dead": ContainerState.EXITED,
+}
+
+# Engines pass on what a registry or the network said, in words only.
+_DENIED = re.compile(r"unauthorized|authentication required|denied|no basic auth|invalid username", re.IGNORECASE)
+_MISSING = re.compile(r"manifest unknown|name unknown|not found|no such image", re.IGNORECASE)
+_TLS = re.compile(r"x509|certificate|tls: |HTTP response to HTTPS client", re.IGNORECASE)
+_UNREACHABLE = re.compile(
+    r"connection refused|no such host|timeout|unreachable|deadline exceeded|connection reset|server misbehaving"
+    r"|unexpected EOF",
+    re.IGNORECASE,
+)
+_INSECURE_HINTS = {
+    "podman": "put its authority into /etc/containers/certs.d/{registry}/ca.crt, or allow it with --insecure-registry",
+    "docker": "docker decides this for itself: put the registry's authority into /etc/docker/certs.d/{registry}/ca.crt,"
+    ' or the registry into "insecure-registries" of /etc/docker/daemon.json',
+}
+
+
+def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
+    """A container out of the engine's inspection of it; KeyError, TypeError or ValueError if that is no such thing."""
+    state, config = told["State"], told["Config"]
+    where = _STATES.get(state["Status"]) or Unknown(f"{driver} calls it {state['Status']!r}")
+    ended = where == ContainerState.EXITED
+    alive = where in {ContainerState.RUNNING, ContainerState.PAUSED}
+    labels = dict(config.get("Labels") or {})
+    return Container(
+        driver=driver,
+        id=told["Id"],
+        name=told["Name"].removeprefix("/"),
+        image=labels.get(IMAGE_LABEL) or config["Image"],
+        state=where,
+        labels=labels,
+        pid=state["Pid"] or None if alive else None,
+        exit_code=state["ExitCode"] if ended else None,
+        started=_parse_time(state["StartedAt"]),
+        finished=_parse_time(state["FinishedAt"]) if ended else None,
+    )
+
+
+def parse_digests(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Every digest under which the listed images are known."""
+    digests = {name.partition("@")[2] for image in images for name in image.get("RepoDigests") or ()}
+    digests |= {image.get("Digest") or "" for image in images}  # podman's: the manifest's, even without a name
+    return frozenset(digests - {""})
+
+
+def parse_repositories(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Every repository out of which the listed images are, without tag or digest."""
+    names = [name for image in images for name in (*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ()))]
+    # A colon after the last slash begins a tag; one before it, a port.
+    bare = (name.partition("@")[0] for name in names)
+    return frozenset(name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0] for name in bare)
+
+
+def parse_message(body: bytes) -> str:
+    """What an engine says about a failure."""
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode(errors="replace").strip() or "it does not say why"
+
+
+def parse_failure(driver: str, status: int, message: str, wish: str) -> SchedkitError:
+    """The error that a refusal of the engine is."""
+    text = f"{driver} could not {wish}: {message}"
+    if "no space left" in message:
+        return NoSpaceError(text)
+    if status == 404 or "no such container" in message.lower():
+        return NotFoundError(text)
+    if status in {401, 403}:
+        return NoPermissionError(text)
+    return SchedkitError(text)
+
+
+def parse_pull_failure(driver: str, message: str, reference: str) -> SchedkitError:
+    """The error that a failed pull is; engines tell causes apart in words only."""
+    registry = reference.partition("/")[0]
+    text = f"{driver} could not pull {reference}: {message}"
+    if "no space left" in message:
+        return NoSpaceError(text, hint=f"{driver} system prune removes what is not used")
+    if _TLS.search(message):
+        return UnavailableError(text, hint=_INSECURE_HINTS[driver].format(registry=registry))
+    if _DENIED.search(message):
+        return NoPermissionError(text, hint=f"log in: {driver} login {registry}")
+    if _MISSING.search(message):
+        return NotFoundError(text)
+    if _UNREACHABLE.search(message):
+        return UnavailableError(text)
+    return SchedkitError(text)
+
+
+def _parse_time(text: str) -> datetime | None:
+    """RFC 3339; Go's zero time stands for never."""
+    moment = datetime.fromisoformat(text)
+    return moment if moment.year > 1 else None

@@ -1,0 +1,73 @@
+"""An engine pulls an image for itself: we say which, with which credentials, and listen."""
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from schedkit.errors import BadDataError
+from schedkit.runtimes.engine_answers import parse_message, parse_pull_failure
+from schedkit.runtimes.model import Content, Credentials, Progress
+from schedkit.runtimes.unix_http import Door
+
+_SILENCE_SECONDS = 300.0  # engines say nothing while they unpack a layer
+_TOKEN_USER = "<token>"  # noqa: S105 — the user name that stands for an identity token, by docker's convention
+_FETCHED = {"Verifying Checksum", "Download complete", "Extracting", "Pull complete", "Already exists"}
+
+
+def pull(door: Door, prefix: str, content: Content, progress: Progress) -> None:
+    """Make the engine pull `repository@digest`; progress counts the layers' bytes."""
+    sizes = {_short(layer.digest): layer.size for layer in content.layers}
+    total = sum(sizes.values())
+    done = dict.fromkeys(sizes, 0)
+    progress(0, total)
+    for line in _stream(door, prefix, content):
+        if "error" in line:
+            raise parse_pull_failure(door.driver, str(line["error"]), content.reference)
+        layer, status = str(line.get("id")), line.get("status")
+        if layer not in sizes:
+            continue
+        if status in _FETCHED:
+            done[layer] = sizes[layer]
+        elif status == "Downloading":
+            current = int((line.get("progressDetail") or {}).get("current") or 0)
+            done[layer] = max(done[layer], min(current, sizes[layer]))
+        progress(sum(done.values()), total)
+    progress(total, total)
+
+
+def _stream(door: Door, prefix: str, content: Content) -> Iterator[dict[str, Any]]:
+    wish = f"pull {content.reference}"
+    target = f"{prefix}/images/create"
+    query = {"fromImage": content.repository, "tag": content.digest}
+    if content.insecure and door.driver == "podman":
+        # Docker goes by its own configuration only; podman can be told, at an address of its own.
+        target = f"{prefix}/libpod/images/pull"
+        query = {"reference": f"{content.repository}@{content.digest}", "tlsVerify": "false", "compatMode": "true"}
+    headers = {"X-Registry-Auth": _encode(content.credentials, content.repository)} if content.credentials else {}
+    with door.open("POST", target, wish, query=query, headers=headers, seconds=_SILENCE_SECONDS) as (
+        response,
+        _,
+    ):
+        if response.status != 200:
+            raise parse_pull_failure(door.driver, parse_message(response.read(64 * 1024)), content.reference)
+        for line in response:
+            if line.strip():
+                told = door.parse(line, wish)
+                if not isinstance(told, dict):
+                    raise BadDataError(f"{door.driver} was asked to {wish} and its answer makes no sense")
+                yield told
+
+
+def _encode(credentials: Credentials, repository: str) -> str:
+    registry = repository.partition("/")[0]
+    if credentials.username == _TOKEN_USER:
+        words = {"identitytoken": credentials.secret, "serveraddress": registry}
+    else:
+        words = {"username": credentials.username, "password": credentials.secret, "serveraddress": registry}
+    return base64.urlsafe_b64encode(json.dumps(words).encode()).decode()
+
+
+def _short(digest: str) -> str:
+    """As engines name a layer."""
+    return digest.partition(":")[2][:12]

@@ -1,0 +1,3 @@
+from tests.unit.host.fakes import world
+
+__all__ = ["world"]

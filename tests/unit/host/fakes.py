@@ -1,0 +1,257 @@
+"""A machine out of files and processes: what the end-to-end tests do in a real one, quickly and with every fault."""
+
+import signal
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schedkit.errors import NotFoundError
+from schedkit.host.model import Machine, RunRequest
+from schedkit.kernel.holder import Holder
+from schedkit.runtimes.model import Container, ContainerSpec, ContainerState, Content, Progress
+from schedkit.unknown import Unknown
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+class FakeKernel:
+    """The files of /sys/kernel/sched_ext under a root, and who holds the slot."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.holder: Holder | Unknown | None = None
+        self.sequence = 0
+        self.folder = root / "sys/kernel/sched_ext"
+        self.folder.mkdir(parents=True)
+        for name, text in {"switch_all": "0", "nr_rejected": "0", "hotplug_seq": "0"}.items():
+            (self.folder / name).write_text(f"{text}\n")
+        self._write("disabled")
+
+    def attach(self, ops: str, holder: Holder | Unknown | None) -> None:
+        self.holder = holder
+        self.sequence += 1
+        (self.folder / "root").mkdir()
+        (self.folder / "root/ops").write_text(f"{ops}\n")
+        self._write("enabled")
+
+    def detach(self) -> None:
+        self._write("disabled")
+        if (self.folder / "root").exists():
+            (self.folder / "root/ops").unlink()
+            (self.folder / "root").rmdir()
+        self.holder = None
+
+    def read_holder(self, root: Path) -> Holder | Unknown | None:
+        return self.holder
+
+    def _write(self, state: str) -> None:
+        (self.folder / "enable_seq").write_text(f"{self.sequence}\n")
+        new = self.folder / ".state"
+        new.write_text(f"{state}\n")
+        new.rename(self.folder / "state")
+
+
+class FakeTalk:
+    """Keeps what was told; `interrupt` names a step at which Ctrl-C is pressed."""
+
+    def __init__(self, interrupt: str = "") -> None:
+        self.steps: list[str] = []
+        self.warnings: list[str] = []
+        self._interrupt = interrupt
+
+    def step(self, text: str) -> None:
+        self.steps.append(text)
+        if self._interrupt and text.startswith(self._interrupt):
+            self._interrupt = ""
+            raise KeyboardInterrupt
+
+    def progress(self, done: int, total: int) -> None:
+        pass
+
+    def warn(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+@dataclass(frozen=True)
+class FakeImage:
+    """An image whose name tells the fake runtime how its scheduler behaves."""
+
+    reference: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    digest: str = "sha256:" + "1" * 64
+    size: int = 1_000_000
+
+
+class FakeRuntime:
+    """Containers whose process is a real one (`sleep`), so that its end can be waited for as in life."""
+
+    def __init__(self, kernel: FakeKernel, driver: str = "podman") -> None:
+        self.kernel = kernel
+        self.driver = driver
+        self.socket = f"/run/{driver}.sock"
+        self.behaviours: dict[str, Callable[[FakeRuntime, str], None]] = {}
+        self.on_signal: Callable[[str, int], None] = lambda id, number: None
+        self.ignores_term: set[str] = set()
+        self.logs: dict[str, bytes] = {}
+        self.containers: dict[str, Container] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.calls: list[str] = []
+        self.broken: Exception | None = None
+
+    def fetch_version(self) -> str:
+        return "1.0"
+
+    def fetch_containers(self) -> list[Container]:
+        if self.broken:
+            raise self.broken
+        return [self.fetch_container(id) for id in list(self.containers)]
+
+    def fetch_container(self, id: str) -> Container:
+        if self.broken:
+            raise self.broken
+        if id not in self.containers:
+            raise NotFoundError(f"no container {id}")
+        process = self.processes.get(id)
+        if process and process.poll() is not None and self.containers[id].state is ContainerState.RUNNING:
+            code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+            self.containers[id] = replace(
+                self.containers[id], state=ContainerState.EXITED, pid=None, exit_code=code, finished=NOW
+            )
+        return self.containers[id]
+
+    def fetch_digests(self) -> frozenset[str]:
+        return frozenset()
+
+    def fetch_repositories(self) -> frozenset[str]:
+        return frozenset()
+
+    def pull(self, content: Content, progress: Progress) -> None:
+        self.calls.append("pull")
+
+    def create(self, content: Content, spec: ContainerSpec) -> str:
+        self.calls.append("create")
+        id = f"{len(self.calls):04d}".ljust(64, "a")
+        self.containers[id] = Container(
+            self.driver, id, spec.name, content.reference, ContainerState.CREATED, dict(spec.labels)
+        )
+        return id
+
+    def start(self, id: str) -> None:
+        self.calls.append("start")
+        self.processes[id] = subprocess.Popen(["sleep", "600"])
+        self.containers[id] = replace(
+            self.containers[id], state=ContainerState.RUNNING, pid=self.processes[id].pid, exit_code=None, started=NOW
+        )
+        self.behaviours.get(self.containers[id].image, attach)(self, id)
+
+    def signal(self, id: str, number: int) -> None:
+        self.calls.append(signal.Signals(number).name)
+        if number == signal.SIGTERM and self.containers[id].image in self.ignores_term:
+            return
+        process = self.processes[id]
+        if isinstance(self.kernel.holder, Holder) and self.kernel.holder.pid == process.pid:
+            self.kernel.detach()
+        process.send_signal(number)
+
+    def wait(self, id: str, timeout: float) -> int | None:
+        self.fetch_container(id)
+        try:
+            self.processes[id].wait(min(timeout, 5.0))
+        except subprocess.TimeoutExpired:
+            return None
+        return self.fetch_container(id).exit_code
+
+    def remove(self, id: str) -> None:
+        self.calls.append("remove")
+        self.containers.pop(id, None)
+
+    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+        yield self.logs.get(self.containers[id].image, b"")
+
+    def close(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def add(self, name: str, state: ContainerState = ContainerState.RUNNING, **fields: Any) -> Container:
+        """A container that is there already, started with a process if it runs."""
+        id = f"{name}-{self.driver}".ljust(64, "0")
+        container = Container(self.driver, id, name, f"localhost/{name}:v1", ContainerState.CREATED, **fields)
+        self.containers[id] = container
+        if state is ContainerState.RUNNING:
+            self.processes[id] = subprocess.Popen(["sleep", "600"])
+            self.containers[id] = replace(container, state=state, pid=self.processes[id].pid)
+        else:
+            self.containers[id] = replace(container, state=state)
+        return self.containers[id]
+
+    def hold(self, container: Container) -> Holder:
+        """The holder that this container's process is."""
+        assert container.pid is not None
+        return Holder(container.pid, container.name, link=1, container=container.id)
+
+
+def attach(runtime: FakeRuntime, id: str) -> None:
+    """A scheduler that works."""
+    container = runtime.containers[id]
+    runtime.kernel.attach(f"ops_{container.name}", runtime.hold(container))
+
+
+def do_nothing(runtime: FakeRuntime, id: str) -> None:
+    """A scheduler that runs and never attaches."""
+
+
+def die(code: int = 1) -> Callable[[FakeRuntime, str], None]:
+    """A scheduler that ends at once."""
+
+    def behave(runtime: FakeRuntime, id: str) -> None:
+        runtime.processes[id].kill()
+        runtime.processes[id].wait()
+        runtime.processes[id] = subprocess.Popen(["sh", "-c", f"exit {code}"])
+        runtime.containers[id] = replace(runtime.containers[id], pid=runtime.processes[id].pid)
+
+    return behave
+
+
+def verify(image: object) -> str:
+    return "unsigned-allowed"
+
+
+def request(scheduler: str = "scx_new", **fields: Any) -> RunRequest:
+    image: Any = FakeImage(f"localhost/{scheduler}:v1", fields.pop("labels", {}))
+    return RunRequest(image, scheduler, **fields)
+
+
+@dataclass(frozen=True)
+class World:
+    """All of it together."""
+
+    machine: Machine
+    kernel: FakeKernel
+    runtime: FakeRuntime
+    docker: FakeRuntime
+    talk: FakeTalk
+
+    @property
+    def runtimes(self) -> list[FakeRuntime]:
+        return [self.runtime, self.docker]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    kernel = FakeKernel(tmp_path / "root")
+    for module in ("managed", "watching"):
+        monkeypatch.setattr(f"schedkit.host.{module}.read_holder", kernel.read_holder)
+    monkeypatch.setattr("schedkit.kernel.holder.read_holder", kernel.read_holder)
+    monkeypatch.setattr("schedkit.host.run.find_obstacles", lambda root, min_version: [], raising=False)
+    monkeypatch.setattr("schedkit.kernel.preflight.examine_kernel", lambda root: [])
+    machine = Machine(root=kernel.root, lock=tmp_path / "run/lock", now=lambda: NOW)
+    runtime, docker = FakeRuntime(kernel), FakeRuntime(kernel, "docker")
+    yield World(machine, kernel, runtime, docker, FakeTalk())
+    runtime.close()
+    docker.close()

@@ -1,0 +1,148 @@
+"""Words that schedulers, libbpf and kernels really said, and what we make of them."""
+
+import pytest
+
+from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
+from schedkit.host.explain import Evidence, explain, explain_end
+from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.log import Ejection
+from schedkit.kernel.state import KernelState, State
+from schedkit.unknown import Unknown
+
+VERIFIER = """\
+libbpf: prog 'fixture_enqueue': BPF program load failed: Permission denied
+libbpf: prog 'fixture_enqueue': -- BEGIN PROG LOAD LOG --
+14: (79) r2 = *(u64 *)(r3 +0)
+R3 unbounded memory access, make sure to bounds check any such access
+processed 13 insns (limit 1000000) max_states_per_insn 0 total_states 1 peak_states 1 mark_read 1
+-- END PROG LOAD LOG --
+libbpf: prog 'fixture_enqueue': failed to load: -13
+libbpf: failed to load object 'scheduler'
+libbpf: failed to load BPF skeleton 'scheduler': -13
+cannot load schedkit_reject: EACCES (Permission denied)"""
+# scx_rusty 1.1.4 and scx_bpfland 1.1.4 on Debian's 7.2
+RUSTY = """\
+14:22:22 [INFO] Running scx_rusty (build ID: 1.1.4 x86_64-unknown-linux-gnu)
+14:22:26 [WARN] libbpf: extern (func ksym) 'scx_bpf_create_dsq': func_proto [544] incompatible with vmlinux [48700]
+14:22:26 [WARN] libbpf: failed to load BPF skeleton 'bpf_bpf': -EINVAL
+Error: the running kernel's BTF has malformed scx kfunc prototype(s): scx_bpf_cid_curr, scx_bpf_cpu_rq …
+These kfuncs are KF_IMPLICIT_ARGS but their public BTF prototype
+Caused by:
+    0: Failed to load BPF program
+    1: Invalid argument (os error 22)"""
+BPFLAND = """\
+14:25:31 [INFO] scheduler flags: 0x36
+Error: the running kernel's BTF has malformed scx kfunc prototype(s): scx_bpf_cid_curr, scx_bpf_cpu_rq …
+vmlinux'. This happens when the kernel was built with pahole < 1.26.
+Caused by:
+    0: Failed to load BPF program
+    1: Invalid argument (os error 22)"""
+STALL = 'ejected schedkit_stall: kind=1026 code=0 reason="runnable task stall" message="sh[214] failed to run for 5.1s"'
+
+
+def see(log: str = "", **fields: object) -> Evidence:
+    evidence = {
+        "scheduler": "scx_x",
+        "log": tuple(log.splitlines()),
+        "ended": True,
+        "exit_code": 1,
+        "seconds": 2.0,
+        "ejection": None,
+        "kernel": KernelState(State.DISABLED),
+    }
+    return Evidence(**(evidence | fields))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("log", "error", "words"),
+    [
+        (VERIFIER, RejectedError, "the kernel's verifier refused its program: R3 unbounded memory access"),
+        (
+            "cannot attach schedkit_fifo: EBUSY (Device or resource busy): another scheduler is attached",
+            SlotTakenError,
+            "EBUSY",
+        ),
+        ("Error: another sched_ext scheduler is already running", SlotTakenError, "EBUSY"),
+        (RUSTY, RejectedError, "BTF describes sched_ext's functions wrongly (func_proto incompatible with vmlinux)"),
+        (BPFLAND, RejectedError, "BTF describes sched_ext's functions wrongly (func_proto incompatible with vmlinux)"),
+        (STALL, EjectedError, "(stall): runnable task stall: sh[214] failed to run for 5.1s"),
+        ("failed schedkit_mortal: its 2 seconds are over", NotAttachedError, "its 2 seconds are over"),
+        ("cannot load x: EPERM (Operation not permitted)", RejectedError, "not permitted"),
+        ("cannot attach x: EINVAL (Invalid argument)", RejectedError, "EINVAL"),
+        ("cannot attach x: EOPNOTSUPP (Operation not supported)", RejectedError, "does not support"),
+        (
+            "libbpf: extern (func ksym) 'scx_bpf_now': not found in kernel or module BTFs",
+            RejectedError,
+            "something of the kernel that this one does not have",
+        ),
+        (
+            "error: unexpected argument '--no-such-option' found\nUsage: scx_rusty [OPTIONS]\nFor more, try '--help'.",
+            NotAttachedError,
+            "with exit code 1: unexpected argument '--no-such-option' found",
+        ),
+        ("", NotAttachedError, "ended before it attached, with exit code 1, and said nothing"),
+    ],
+)
+def test_words_of_a_scheduler_that_ended(log: str, error: type[SchedulerError], words: str) -> None:
+    told = explain(see(log))
+    assert type(told) is error
+    assert words in told.message
+    assert told.log == tuple(log.splitlines())
+
+
+def test_slot_taken_says_by_whom() -> None:
+    told = explain(see("EBUSY", occupant="x is attached, by process 7 (y)"))
+    assert isinstance(told, SlotTakenError)
+    assert "by process 7 (y)" in told.message
+
+
+def test_kernels_own_words_say_why_it_was_ejected() -> None:
+    ejection = Ejection("x", "runtime error", ("invalid CPU 99 from select_cpu",))
+    told = explain(see("something else", ejection=ejection))
+    assert isinstance(told, EjectedError)
+    assert told.message.endswith("threw it out (error): runtime error: invalid CPU 99 from select_cpu")
+
+
+def test_one_that_was_told_to_leave_was_not_ejected() -> None:
+    told = explain(see("EXIT: unregistered from user space", ejection=Ejection("x", "unregistered from user space")))
+    assert isinstance(told, NotAttachedError)
+
+
+def test_unreadable_kernel_log_leaves_the_schedulers_own_words() -> None:
+    assert isinstance(explain(see(STALL, ejection=Unknown("not root"))), EjectedError)
+
+
+def test_kernel_says_isolcpus_where_the_scheduler_says_only_einval() -> None:
+    lines = ('sched_ext: Not compatible with "isolcpus=" domain isolation',)
+    told = explain(see("cannot attach x: EINVAL (Invalid argument)", kernel_lines=lines))
+    assert "isolcpus=" in told.message
+    assert "boot without isolcpus=" in told.hint
+
+
+def test_check_that_explains_a_bare_errno_is_named_with_its_fix() -> None:
+    checks = (
+        Check("kernel.slot", Outcome.ERROR, "beside the point", "no"),
+        Check("kernel.preempt_rt", Outcome.ERROR, "PREEMPT_RT", "boot another"),
+    )
+    told = explain(see("cannot attach x: EOPNOTSUPP (Operation not supported)", checks=checks))
+    assert "(kernel.preempt_rt: PREEMPT_RT)" in told.message
+    assert told.hint == "boot another"
+
+
+def test_one_that_still_runs_was_not_refused_whatever_it_prints() -> None:
+    told = explain(see("warning: Operation not permitted, going on without", ended=False, exit_code=None))
+    assert isinstance(told, NotAttachedError)
+    assert "has not attached after 2 s; the kernel says disabled" in told.message
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(137, "by signal SIGKILL"), (139, "by signal SIGSEGV"), (127, "was not found in the image"), (None, "not known")],
+)
+def test_exit_codes_are_put_in_words(code: int | None, words: str) -> None:
+    assert words in explain(see(exit_code=code)).message
+
+
+def test_end_of_one_that_was_attached_is_explained_by_its_own_words() -> None:
+    assert isinstance(explain_end("scx_stall", (STALL,), 2), EjectedError)
+    assert "ended after it had attached, with exit code 3" in explain_end("scx_mortal", (), 3).message

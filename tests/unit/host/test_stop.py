@@ -1,0 +1,101 @@
+import pytest
+
+from schedkit.errors import NotFoundError, UnavailableError, UsageError
+from schedkit.host.errors import NotDetachedError
+from schedkit.host.stop import stop, stop_all
+from schedkit.kernel.holder import Holder
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import Container, ContainerState
+from tests.unit.host.fakes import World
+
+
+def add_attached(world: World, name: str) -> Container:
+    container = world.runtime.add(name)
+    world.kernel.attach(name, world.runtime.hold(container))
+    return container
+
+
+def test_the_only_one_needs_no_name(world: World) -> None:
+    container = add_attached(world, "scx_a")
+    stopped = stop(world.machine, world.runtimes, None, world.talk)
+    assert stopped.container == container
+    assert stopped.was_attached
+    assert not stopped.killed
+    assert world.runtime.calls == ["SIGTERM", "remove"]
+
+
+@pytest.mark.parametrize("which", ["scx_b", "scx_b-docker"])
+def test_one_of_several_is_found_by_name_and_by_the_beginning_of_its_id(world: World, which: str) -> None:
+    world.runtime.add("scx_a")
+    wanted = world.docker.add("scx_b")
+    assert stop(world.machine, world.runtimes, which, world.talk).container == wanted
+
+
+def test_container_is_found_by_its_scheduler(world: World) -> None:
+    wanted = world.runtime.add("mine", labels={"org.schedkit.scheduler": "scx_rusty"})
+    assert stop(world.machine, world.runtimes, "scx_rusty", world.talk).container == wanted
+
+
+def test_several_are_listed_and_none_is_stopped(world: World) -> None:
+    world.runtime.add("scx_a")
+    world.docker.add("scx_b")
+    with pytest.raises(UsageError, match=r"which one\? scx_a \(podman scx_a-podman\), scx_b"):
+        stop(world.machine, world.runtimes, None, world.talk)
+    assert world.runtime.calls == world.docker.calls == []
+
+
+def test_what_runs_goes_before_what_has_ended(world: World) -> None:
+    world.docker.add("scx_a", ContainerState.EXITED)
+    running = world.runtime.add("scx_a")
+    assert stop(world.machine, world.runtimes, "scx_a", world.talk).container == running
+
+
+@pytest.mark.parametrize("state", [ContainerState.CREATED, ContainerState.EXITED])
+def test_leftover_is_removed(world: World, state: ContainerState) -> None:
+    world.runtime.add("scx_a", state)
+    stop(world.machine, world.runtimes, "scx_a", world.talk)
+    assert world.runtime.containers == {}
+    assert world.runtime.calls == ["remove"]
+
+
+def test_nothing_there_is_not_found_unless_all_are_meant(world: World) -> None:
+    with pytest.raises(NotFoundError, match="no container of ours is here"):
+        stop(world.machine, world.runtimes, None, world.talk)
+    with pytest.raises(NotFoundError, match="called scx_x"):
+        stop(world.machine, world.runtimes, "scx_x", world.talk)
+    assert stop_all(world.machine, world.runtimes, world.talk) == []
+
+
+def test_not_found_says_whom_it_could_not_ask(world: World) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        stop(world.machine, [], None, world.talk, silent=[Silent("docker", "/run/docker.sock", "silent", absent=False)])
+    assert "docker could not be asked" in caught.value.hint
+
+
+def test_all_are_stopped_and_the_silent_driver_is_told(world: World) -> None:
+    world.runtime.add("scx_a")
+    world.runtime.add("scx_b", ContainerState.EXITED)
+    world.docker.broken = UnavailableError("docker broke off")
+    assert len(stop_all(world.machine, world.runtimes, world.talk)) == 2
+    assert world.runtime.containers == {}
+    assert "docker does not answer (docker broke off)" in world.talk.warnings[0]
+
+
+def test_one_that_ignores_sigterm_is_killed(world: World) -> None:
+    add_attached(world, "scx_a")
+    world.runtime.ignores_term.add("localhost/scx_a:v1")
+    stopped = stop(world.machine, world.runtimes, None, world.talk, timeout=0.2)
+    assert stopped.killed
+    assert stopped.exit_code == 137
+    assert world.runtime.calls == ["SIGTERM", "SIGKILL", "remove"]
+
+
+def test_kernel_that_does_not_let_go_is_an_error_of_its_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = world.runtime.add("scx_a")
+    # A child of its first process holds the link and outlives it.
+    world.kernel.attach("scx_a", Holder(999_999, "child", container=container.id))
+    monkeypatch.setattr("schedkit.host.stop._DETACH_SECONDS", 0.2)
+    with pytest.raises(NotDetachedError, match=r"still says enabled, by process 999999 \(child\)") as caught:
+        stop(world.machine, world.runtimes, None, world.talk)
+    assert "schedctl detach" in caught.value.hint
+    assert world.runtime.containers == {}

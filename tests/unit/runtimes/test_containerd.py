@@ -1,0 +1,312 @@
+"""The parts of the containerd driver that need no containerd."""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import grpc
+import pytest
+
+from schedkit.errors import (
+    BadDataError,
+    BusyError,
+    NoAnswerError,
+    NoPermissionError,
+    NoSpaceError,
+    NotFoundError,
+    SchedkitError,
+    UnavailableError,
+)
+from schedkit.runtimes.containerd import Containerd, blobs, calls, logs
+from schedkit.runtimes.containerd.calls import parse_failure
+from schedkit.runtimes.containerd.driver import parse_repository
+from schedkit.runtimes.containerd.messages_pb2 import Mount
+from schedkit.runtimes.containerd.pulling import parse_chain
+from schedkit.runtimes.containerd.spec import Device, HostFacts, ImageConfig, make_spec, parse_config, read_host
+from schedkit.runtimes.containerd.users import User, parse_user, read_user
+from schedkit.runtimes.model import ContainerSpec
+
+HOST = HostFacts(("CAP_BPF", "CAP_PERFMON"), (Device("/dev/null", "c", 1, 3, 0o666, 0, 0),), unified_cgroups=True)
+CONFIG = ImageConfig(entrypoint=("/scx",), command=("--default",), env=("PATH=/bin", "A=image"))
+PASSWD = "root:x:0:0:root:/root:/bin/sh\nscx:x:77:78::/:/none\ntorn:x\n"
+GROUP = "root:x:0:\nbpf:x:99:\n"
+
+
+def make(config: ImageConfig = CONFIG, *, host: HostFacts = HOST, **words: object) -> dict[str, object]:
+    wanted = ContainerSpec("name", **words)  # type: ignore[arg-type]
+    document = json.loads(make_spec("abc", config, wanted, User(1, 2), host))
+    assert isinstance(document, dict)
+    return document
+
+
+def process(**words: object) -> dict[str, object]:
+    found = make(**words)["process"]  # type: ignore[arg-type]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_args_replace_the_images_command_and_follow_its_entrypoint() -> None:
+    assert process()["args"] == ["/scx", "--default"]
+    assert process(args=("-v", ""))["args"] == ["/scx", "-v", ""]
+
+
+def test_image_without_anything_to_run_is_refused() -> None:
+    with pytest.raises(BadDataError, match="no command"):
+        make(ImageConfig())
+
+
+def test_environment_is_the_images_and_then_ours() -> None:
+    assert process(env={"A": "ours", "B": "x=y"})["env"] == ["PATH=/bin", "A=ours", "B=x=y"]
+    assert make(ImageConfig(entrypoint=("/x",)))["process"]["env"][0].startswith("PATH=/usr/local/sbin:")  # type: ignore[index]
+
+
+def test_container_is_as_privileged_as_we_may_make_it() -> None:
+    specification = make()
+    linux = specification["linux"]
+    assert isinstance(linux, dict)
+    capabilities = process()["capabilities"]
+
+    assert capabilities == {key: ["CAP_BPF", "CAP_PERFMON"] for key in ("bounding", "effective", "permitted")}
+    assert "pid" not in [namespace["type"] for namespace in linux["namespaces"]]
+    assert not {"seccomp", "maskedPaths", "readonlyPaths"} & set(linux)
+    assert linux["resources"]["devices"] == [{"allow": True, "access": "rwm"}]
+    assert [device["path"] for device in linux["devices"]] == ["/dev/null"]
+    assert "rlimits" not in process()
+    assert process()["user"] == {"uid": 1, "gid": 2}
+
+
+def test_cgroups_have_a_namespace_only_where_they_are_one() -> None:
+    legacy = HostFacts((), (), unified_cgroups=False)
+
+    def namespaces(host: HostFacts) -> list[str]:
+        linux = make(host=host)["linux"]
+        assert isinstance(linux, dict)
+        return [namespace["type"] for namespace in linux["namespaces"]]
+
+    assert set(namespaces(HOST)) - set(namespaces(legacy)) == {"cgroup"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"[]", b"{}", b'{"rootfs": {"diff_ids": "x"}}', b'{"rootfs": {"diff_ids": []}, "config": {"Cmd": "sh"}}'],
+)
+def test_configuration_that_is_none_is_refused(data: bytes) -> None:
+    with pytest.raises(BadDataError, match="configuration"):
+        parse_config(data)
+
+
+def test_configuration_without_a_config_is_fine() -> None:
+    assert parse_config(b'{"rootfs": {"diff_ids": ["sha256:a"]}, "config": null}') == ImageConfig(
+        diff_ids=("sha256:a",)
+    )
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("", User(0, 0)),
+        ("root", User(0, 0)),
+        ("scx", User(77, 78)),
+        ("77", User(77, 78)),
+        ("5000", User(5000, 0)),
+        ("scx:bpf", User(77, 99)),
+        ("scx:1234", User(77, 1234)),
+        ("root:bpf", User(0, 99)),
+    ],
+)
+def test_user_is_looked_up_in_the_image(user: str, expected: User) -> None:
+    assert parse_user(user, PASSWD, GROUP) == expected
+
+
+@pytest.mark.parametrize("user", ["nobody", "scx:none"])
+def test_user_that_the_image_does_not_know_is_refused(user: str) -> None:
+    with pytest.raises(BadDataError, match="does not know"):
+        parse_user(user, PASSWD, GROUP)
+
+
+def test_user_is_read_from_the_uppermost_folder_and_never_through_a_link(tmp_path: Path) -> None:
+    for name in ("upper", "linked", "lower"):
+        (tmp_path / name / "etc").mkdir(parents=True)
+    (tmp_path / "outside").write_text("scx:x:1:1::/:\n")
+    (tmp_path / "linked/etc/passwd").symlink_to(tmp_path / "outside")
+    (tmp_path / "lower/etc/passwd").write_text(PASSWD)
+    lower = f"lowerdir={tmp_path}/linked:{tmp_path}/lower"
+    overlay = Mount(type="overlay", source="overlay", options=["index=off", lower, f"upperdir={tmp_path}/upper"])
+
+    assert read_user("scx", [overlay]) == User(77, 78)
+    (tmp_path / "upper/etc/passwd").write_text("scx:x:5:6::/:\n")
+    assert read_user("scx", [overlay]) == User(5, 6)
+    assert read_user("scx", [Mount(type="bind", source=f"{tmp_path}/lower")]) == User(77, 78)
+
+
+def test_host_gives_the_capabilities_of_our_bounding_set(tmp_path: Path) -> None:
+    (tmp_path / "proc/self").mkdir(parents=True)
+    (tmp_path / "proc/self/status").write_text("Name:\tx\nCapBnd:\t0000018000000001\n")
+    (tmp_path / "sys/fs/cgroup").mkdir(parents=True)
+    (tmp_path / "sys/fs/cgroup/cgroup.controllers").touch()
+    (tmp_path / "dev").mkdir()
+
+    assert read_host(tmp_path) == HostFacts(
+        ("CAP_CHOWN", "CAP_BPF", "CAP_CHECKPOINT_RESTORE"), (), unified_cgroups=True
+    )
+
+
+def test_hosts_devices_are_those_of_its_dev() -> None:
+    devices = {device.path: device for device in read_host().devices}
+
+    assert devices["/dev/null"] == Device("/dev/null", "c", 1, 3, devices["/dev/null"].mode, 0, 0)
+    assert not any(path.startswith("/dev/pts/") for path in devices)
+
+
+def test_names_of_snapshots_are_containerds() -> None:
+    diff_ids = [f"sha256:{digit * 64}" for digit in "ab"]
+
+    # As `printf 'sha256:aaa… sha256:bbb…' | sha256sum` says.
+    assert parse_chain(diff_ids) == [
+        diff_ids[0],
+        "sha256:ccd722928bd92476ba1745586fed6e45a102504185ad88cd89e01ff116fd146c",
+    ]
+    assert parse_chain([]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "repository"),
+    [
+        ("ghcr.io/schedkit/scx_rusty:latest", "ghcr.io/schedkit/scx_rusty"),
+        ("localhost:5000/scx_fifo", "localhost:5000/scx_fifo"),
+        ("localhost:5000/scx_fifo:v1@sha256:abc", "localhost:5000/scx_fifo"),
+        ("imported", "imported"),
+    ],
+)
+def test_repository_is_the_name_without_tag_and_digest(name: str, repository: str) -> None:
+    assert parse_repository(name) == repository
+
+
+@pytest.mark.parametrize(
+    ("code", "details", "error"),
+    [
+        ("UNAVAILABLE", "connect failed: No such file or directory", UnavailableError),
+        ("UNAVAILABLE", "connect failed: Permission denied", NoPermissionError),
+        ("UNAVAILABLE", "connection attempt timed out before receiving SETTINGS frame", NoAnswerError),
+        ("UNAVAILABLE", "ref schedkit-x locked for 3s: unavailable", BusyError),
+        ("DEADLINE_EXCEEDED", "Deadline Exceeded", NoAnswerError),
+        ("UNKNOWN", "context deadline exceeded: unknown", NoAnswerError),
+        ("NOT_FOUND", "container x: not found", NotFoundError),
+        ("UNKNOWN", "write /var/lib/x: no space left on device", NoSpaceError),
+        ("UNKNOWN", "something", SchedkitError),
+    ],
+)
+def test_failure_is_told_with_the_call_and_what_containerd_said(
+    code: str, details: str, error: type[SchedkitError]
+) -> None:
+    failure = parse_failure("/run/c.sock", "tasks.v1.Tasks/Start", grpc.StatusCode[code], details)
+
+    assert type(failure) is error
+    assert "/run/c.sock" in failure.message or ("Tasks/Start" in failure.message and details in failure.message)
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> Iterator[str]:
+    """A socket whose owner takes connections and says nothing."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "silent.sock"))
+        listener.listen()
+        yield str(tmp_path / "silent.sock")
+
+
+def test_silent_socket_ends_in_an_error(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "VERSION", replace(calls.VERSION, seconds=0.2))
+    runtime = Containerd(silent)
+    with pytest.raises(NoAnswerError, match=r"silent\.sock did not answer"):
+        runtime.fetch_version()
+    runtime.close()
+
+
+def test_absent_socket_is_told_at_once(tmp_path: Path) -> None:
+    runtime = Containerd(str(tmp_path / "none.sock"))
+    with pytest.raises(UnavailableError, match=r"none\.sock"):
+        runtime.fetch_containers()
+    runtime.close()
+
+
+@pytest.mark.parametrize("sizes", [[], [1], [5, 5, 5], [100], [16, 16], [15, 1, 40, 3]])
+def test_pieces_are_even_and_lose_nothing(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blobs, "PIECE_BYTES", 16)
+    given = [os.urandom(size) for size in sizes]
+
+    pieces = list(blobs.split_evenly(given))
+
+    assert b"".join(pieces) == b"".join(given)
+    assert all(16 <= len(piece) <= 64 for piece in pieces[:-1])
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [
+        (None, b"one\ntwo\nthree\n"),
+        (0, b""),
+        (1, b"three\n"),
+        (2, b"two\nthree\n"),
+        (3, b"one\ntwo\nthree\n"),
+        (9, b"one\ntwo\nthree\n"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 4, 1024])
+def test_tail_is_the_last_lines(
+    tmp_path: Path, tail: int | None, expected: bytes, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "BLOCK_BYTES", block)
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\nthree\n")
+    assert b"".join(logs.read_log(log, tail)) == expected
+    log.write_bytes(b"one\ntwo\nthree")
+    assert b"".join(logs.read_log(log, tail)) == expected.removesuffix(b"\n")
+
+
+def follow(path: Path, tail: int | None = None) -> tuple[logs.Ending, Callable[[], bytes]]:
+    """Begin to follow a log; once its first words were seen, how to end it, and how to have all that was seen."""
+    ending = logs.Ending()
+    seen: list[bytes] = []
+    begun = threading.Event()
+
+    def read() -> None:
+        for piece in logs.follow_log(path, tail, ending):
+            seen.append(piece)
+            begun.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert begun.wait(10)
+
+    def join() -> bytes:
+        thread.join(10)
+        assert not thread.is_alive()
+        ending.close()
+        return b"".join(seen)
+
+    return ending, join
+
+
+def test_followed_log_ends_with_the_last_words(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"old\nnew\n")
+    with path.open("ab", buffering=0) as shim:
+        ending, join = follow(path, tail=1)
+        shim.write(b"more\n")
+        ending.tell()
+        shim.write(b"last words\n")  # a shim is still copying when its container has ended
+    assert join() == b"new\nmore\nlast words\n"
+
+
+def test_log_that_nobody_closes_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "SETTLE_SECONDS", 0.1)
+    path = tmp_path / "log"
+    with path.open("ab", buffering=0) as shim:
+        shim.write(b"words\n")
+        ending, join = follow(path)
+        ending.tell()
+        assert join() == b"words\n"
