@@ -22,6 +22,11 @@ class ExitCode(IntEnum):
     ROLLED_BACK = 15
     NOT_DETACHED = 16
     UNVERIFIED = 20
+    UNSIGNED = 21
+    UNTRUSTED = 22
+    EXPIRED = 23
+    NO_LOG_ENTRY = 24
+    BAD_SIGNATURE = 25
     USAGE = 64
     BAD_DATA = 65
     NOT_FOUND = 66

@@ -1,0 +1,306 @@
+"""The driver: schedkit's containers in containerd's namespace of that name, and the original's, which lie there too."""
+
+import json
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from schedkit.errors import BadDataError, BusyError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.runtimes.containerd import calls, logs, pulling
+from schedkit.runtimes.containerd import messages_pb2 as m
+from schedkit.runtimes.containerd.calls import Client, RefusedError
+from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
+from schedkit.runtimes.containerd.users import read_user
+from schedkit.runtimes.model import (
+    PROVIDER_LABEL,
+    SCX_FOLDER,
+    Container,
+    ContainerSpec,
+    ContainerState,
+    Content,
+    Progress,
+)
+from schedkit.unknown import Unknown
+
+RUNTIME = "io.containerd.runc.v2"
+LOGS = Path("/var/log/schedkit")
+NAME_LABEL = "org.schedkit.name"
+STARTED_LABEL = "org.schedkit.started"  # when it was last started: containerd does not note that
+LABEL_BYTES = 4096  # key and value; containerd refuses longer ones
+LOST = 255  # containerd's own exit code for a process whose end nobody saw
+INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+_STATES = {
+    m.PROCESS_STATUS_CREATED: ContainerState.CREATED,
+    m.PROCESS_STATUS_RUNNING: ContainerState.RUNNING,
+    m.PROCESS_STATUS_STOPPED: ContainerState.EXITED,
+    m.PROCESS_STATUS_PAUSED: ContainerState.PAUSED,
+    m.PROCESS_STATUS_PAUSING: ContainerState.PAUSED,
+}
+
+
+class Containerd:
+    """Fulfils runtimes.model.Runtime."""
+
+    driver = "containerd"
+
+    def __init__(self, socket: str, logs: Path = LOGS) -> None:
+        self.socket = socket
+        self._logs = logs
+        self._client = Client(str(Path(socket).absolute()))
+
+    def fetch_version(self) -> str:
+        """As containerd calls it, without the v."""
+        return self._client.call(calls.VERSION, Empty()).version.removeprefix("v")
+
+    def fetch_containers(self) -> list[Container]:
+        """All of the namespace: who puts one there means it for us."""
+        records = self._client.call(calls.CONTAINER_LIST, m.ListContainersRequest()).containers
+        tasks = {task.id: task for task in self._client.call(calls.TASK_LIST, m.ListTasksRequest()).tasks}
+        ordered = sorted(records, key=lambda record: record.created_at.ToNanoseconds())
+        return [_parse_container(record, tasks.get(record.id)) for record in ordered]
+
+    def fetch_container(self, id: str) -> Container:
+        """One by its full id."""
+        return _parse_container(self._fetch_record(id), self._fetch_task(id))
+
+    def fetch_digests(self) -> frozenset[str]:
+        """Of all images in the namespace, and of those manifests of an index that are here."""
+        found: set[str] = set()
+        for image in self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images:
+            children = self._fetch_children(image.target) if image.target.media_type in INDEXES else []
+            found.update(digest for digest in (image.target.digest, *children) if self._has_content(digest))
+        return frozenset(found)
+
+    def fetch_repositories(self) -> frozenset[str]:
+        """Of all images in the namespace, by their names."""
+        images = self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images
+        return frozenset(parse_repository(image.name) for image in images)
+
+    def pull(self, content: Content, progress: Progress) -> None:
+        """Have exactly this image here, unpacked."""
+        pulling.pull(self._client, content, progress)
+
+    def create(self, content: Content, spec: ContainerSpec) -> str:
+        """Make the container and all of its surroundings, which is most of the work: start only lets its process go."""
+        if any(container.name == spec.name for container in self.fetch_containers()):
+            raise BusyError(
+                f"a container named {spec.name} exists", hint=f"schedctl stop {spec.name}, or --name another"
+            )
+        id = secrets.token_hex(32)
+        snapshotter = pulling.fetch_snapshotter(self._client)
+        with pulling.leased(self._client) as client:
+            try:
+                config = pulling.fetch_config(client, content.config)
+                parent = pulling.parse_chain(config.diff_ids)[-1]
+                prepare = m.PrepareSnapshotRequest(snapshotter=snapshotter, key=id, parent=parent)
+                mounts = list(client.call(calls.SNAPSHOT_PREPARE, prepare).mounts)
+            except (NotFoundError, IndexError) as error:
+                raise NotFoundError(
+                    f"{content.reference} is not in containerd's store", hint="pull it first"
+                ) from error
+            user = read_user(config.user, mounts)
+            specification = Any(type_url=SPEC_TYPE, value=make_spec(id, config, spec, user, read_host()))
+            labels = {key: value for key, value in config.labels.items() if len((key + value).encode()) <= LABEL_BYTES}
+            labels |= {**spec.labels, NAME_LABEL: spec.name, PROVIDER_LABEL[0]: PROVIDER_LABEL[1]}
+            record = m.Container(
+                id=id,
+                labels=labels,
+                image=content.reference,
+                runtime=m.Container.Runtime(name=RUNTIME),
+                spec=specification,
+                snapshotter=snapshotter,
+                snapshot_key=id,
+            )
+            client.call(calls.CONTAINER_CREATE, m.CreateContainerRequest(container=record))
+        try:
+            self._create_task(record)
+        except BaseException:
+            with suppress(SchedkitError):
+                self.remove(id)
+            raise
+        return id
+
+    def start(self, id: str) -> None:
+        """Start it, once more if it has ended, when its output goes on where it was; one that runs is fine."""
+        record = self._fetch_record(id)
+        task = self._fetch_task(id)
+        if task and task.status in (m.PROCESS_STATUS_RUNNING, m.PROCESS_STATUS_PAUSED, m.PROCESS_STATUS_PAUSING):
+            return
+        if not task or task.status != m.PROCESS_STATUS_CREATED:
+            self._delete_task(id, task)
+            self._create_task(record)
+        noted = m.Container(id=id, labels={STARTED_LABEL: datetime.now(UTC).isoformat()})
+        mask = FieldMask(paths=[f"labels.{STARTED_LABEL}"])
+        self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
+        self._client.call(calls.TASK_START, m.StartTaskRequest(container_id=id))
+
+    def signal(self, id: str, number: int) -> None:
+        """Send a signal to its first process."""
+        try:
+            self._client.call(calls.TASK_KILL, m.KillTaskRequest(container_id=id, signal=number))
+        except (NotFoundError, RefusedError):  # ended, or never started; unless there is no such container
+            self._fetch_record(id)
+
+    def wait(self, id: str, timeout: float) -> int | None:
+        """Its exit code; LOST if it ended and containerd does not know how."""
+        try:
+            ended = self._client.call(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), seconds=max(timeout, 0.001))
+        except NoAnswerError:
+            # It runs, if containerd still answers at all.
+            task = self._client.call(calls.TASK_GET, m.GetTaskRequest(container_id=id)).process
+            return task.exit_status if task.status == m.PROCESS_STATUS_STOPPED else None
+        except NotFoundError:
+            self._fetch_record(id)
+            return LOST
+        return ended.exit_status
+
+    def remove(self, id: str) -> None:
+        """All of an ended container; what is gone already is fine."""
+        try:
+            record = self._fetch_record(id)
+        except NotFoundError:
+            record = None
+        if record:
+            self._delete_task(id, self._fetch_task(id))
+            if record.snapshot_key:
+                with suppress(NotFoundError):
+                    self._client.call(
+                        calls.SNAPSHOT_REMOVE,
+                        m.RemoveSnapshotRequest(snapshotter=record.snapshotter, key=record.snapshot_key),
+                    )
+            with suppress(NotFoundError):
+                self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
+        self._log_path(id).unlink(missing_ok=True)
+
+    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+        """Its output, if we started it: the original's went to whoever started that."""
+        record = self._fetch_record(id)
+        path = self._log_path(id)
+        if not path.exists():
+            if NAME_LABEL not in record.labels:
+                raise NotFoundError(f"the output of {id} was not kept by who started it")
+            return iter(())
+        task = self._fetch_task(id)
+        ended = task is None or task.status == m.PROCESS_STATUS_STOPPED
+        if ended:
+            logs.wait_settled(path)
+        return self._follow(id, path, tail) if follow and not ended else logs.read_log(path, tail)
+
+    def close(self) -> None:
+        """Give back the connection."""
+        self._client.close()
+
+    def _follow(self, id: str, path: Path, tail: int | None) -> Iterator[bytes]:
+        with closing(logs.Ending()) as ending:
+            cancel = self._client.begin(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), ending.tell)
+            try:
+                yield from logs.follow_log(path, tail, ending)
+            finally:
+                cancel()
+
+    def _log_path(self, id: str) -> Path:
+        return self._logs / f"{id}.log"
+
+    def _fetch_record(self, id: str) -> m.Container:
+        try:
+            return self._client.call(calls.CONTAINER_GET, m.GetContainerRequest(id=id)).container
+        except NotFoundError as error:
+            raise NotFoundError(f"containerd has no container {id}") from error
+
+    def _fetch_task(self, id: str) -> m.Process | None:
+        try:
+            return self._client.call(calls.TASK_GET, m.GetTaskRequest(container_id=id)).process
+        except NotFoundError:
+            return None
+
+    def _create_task(self, record: m.Container) -> None:
+        """Namespaces, mounts and a process that waits in them for its program's start."""
+        Path(SCX_FOLDER).mkdir(mode=0o755, parents=True, exist_ok=True)
+        log = self._log_path(record.id).absolute()
+        log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        where = m.SnapshotMountsRequest(snapshotter=record.snapshotter, key=record.snapshot_key)
+        mounts = self._client.call(calls.SNAPSHOT_MOUNTS, where).mounts
+        uri = f"file://{log}"
+        request = m.CreateTaskRequest(container_id=record.id, rootfs=mounts, stdout=uri, stderr=uri)
+        self._client.call(calls.TASK_CREATE, request)
+
+    def _delete_task(self, id: str, task: m.Process | None) -> None:
+        """Forget an ended process, or one that was never started; containerd itself refuses any other."""
+        if task is None:
+            return
+        if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not answer containerd in time
+            raise NoAnswerError(f"containerd does not know whether container {id} runs", hint="try again")
+        if task.status not in (m.PROCESS_STATUS_STOPPED, m.PROCESS_STATUS_CREATED):
+            raise BusyError(f"container {id} still runs", hint="stop it first")
+        with suppress(NotFoundError):
+            self._client.call(calls.TASK_DELETE, m.DeleteTaskRequest(container_id=id))
+
+    def _has_content(self, digest: str) -> bool:
+        try:
+            self._client.call(calls.CONTENT_INFO, m.ContentInfoRequest(digest=digest))
+        except NotFoundError:
+            return False
+        return True
+
+    def _fetch_children(self, index: m.Descriptor) -> list[str]:
+        try:
+            manifests = json.loads(pulling.fetch_content(self._client, index.digest))["manifests"]
+            return [str(manifest["digest"]) for manifest in manifests]
+        except NotFoundError:
+            return []
+        except (ValueError, KeyError, TypeError) as error:
+            raise BadDataError(f"containerd's copy of {index.digest} is no index: {error!r}") from error
+
+
+def parse_repository(name: str) -> str:
+    """An image's name without tag and digest."""
+    path, slash, last = name.partition("@")[0].rpartition("/")
+    return f"{path}{slash}{last.partition(':')[0]}"
+
+
+def _parse_container(record: m.Container, task: m.Process | None) -> Container:
+    labels = dict(record.labels)
+    noted = labels.get(STARTED_LABEL)
+    state: ContainerState | Unknown
+    if task is None:
+        # It never ran, or containerd lost it, as at a reboot.
+        state = ContainerState.EXITED if noted else ContainerState.CREATED
+    else:
+        state = _STATES.get(task.status, Unknown("containerd does not know what its process does"))
+    made = Container("containerd", record.id, labels.get(NAME_LABEL, record.id), record.image, state, labels)
+    if task and state in (ContainerState.RUNNING, ContainerState.PAUSED):
+        return replace(made, pid=task.pid, started=_parse_started(noted) or _read_started(task.pid))
+    if state is ContainerState.EXITED:
+        return replace(
+            made,
+            exit_code=task.exit_status if task else None,
+            started=_parse_started(noted),
+            finished=task.exited_at.ToDatetime(UTC) if task and task.HasField("exited_at") else None,
+        )
+    return made
+
+
+def _read_started(pid: int) -> datetime | None:
+    """When a process began, by the kernel: nobody else tells of the original's containers."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    since_boot = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return datetime.fromtimestamp(time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + since_boot, UTC)
+
+
+def _parse_started(noted: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(noted) if noted else None
+    except ValueError:
+        return None

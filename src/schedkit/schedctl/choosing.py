@@ -1,0 +1,25 @@
+"""Which container is meant."""
+
+from schedkit.host.model import Managed
+from schedkit.runtimes.model import Container, Runtime
+from schedkit.schedctl.session import Session
+
+
+def choose_container(session: Session, which: str | None) -> tuple[Runtime, Container]:
+    """By id or its beginning, by name or by scheduler; without, the one that runs, or else that ended last."""
+    from schedkit.host.managed import observe
+    from schedkit.host.stop import find, find_runtime
+
+    runtimes, silent = session.find_runtimes(patiently=True)
+    observed = observe(session.machine, runtimes, silent)
+    if which is None and not observed.running and observed.managed:
+        container = max(observed.managed, key=_when).container
+    else:
+        container = find(observed, which).container
+    return find_runtime(runtimes, container), container
+
+
+def _when(managed: Managed) -> float:
+    """Its end; 0 for one that never started."""
+    finished = managed.container.finished or managed.container.started
+    return finished.timestamp() if finished else 0.0

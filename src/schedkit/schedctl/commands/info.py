@@ -1,0 +1,122 @@
+"""`schedctl info`: what an image says of itself, and whether this kernel meets it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from schedkit.kernel.check import Check, Outcome
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json, Output, format_bytes, printable
+from schedkit.schedctl.session import Named, Session
+
+if TYPE_CHECKING:
+    from schedkit.images.image import Image
+
+PREFIX = "org.opencontainers.image."
+MIN_VERSION = "org.schedkit.scheduler.kernel.min-version"
+SHOWN = ("title", "description", "documentation", "source", "version")
+
+
+@dataclass(frozen=True)
+class Info:
+    """An image, and what stands between it and this kernel."""
+
+    scheduler: str
+    image: "Image"
+    obstacles: tuple[Check, ...]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.image.labels
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether this kernel meets it; None where that could not be found out."""
+        if any(check.outcome is Outcome.ERROR for check in self.obstacles):
+            return False
+        return None if any(check.outcome is Outcome.UNKNOWN for check in self.obstacles) else True
+
+
+@click.command(
+    cls=Command,
+    short_help="Tell what an image is, and whether this kernel can run it.",
+    epilog="""
+    schedctl info scx_rusty
+    schedctl info scx_rusty --version 1.0.14
+    schedctl info ghcr.io/example/my_scheduler:edge -o json
+    """,
+)
+@click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
+@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@output_option
+@pass_session
+def command(session: Session, name: str, version: str | None) -> None:
+    """Tell what an image is (its labels, size and platforms), and whether this kernel can run it."""
+    info = _gather(session, session.find(name, version))
+    session.output.show(lambda: _fields(info), lambda: _text(info, session.output))
+
+
+def _gather(session: Session, named: Named) -> Info:
+    from schedkit.kernel.preflight import find_obstacles
+
+    image = session.fetch_image(named)
+    wanted = image.labels.get(MIN_VERSION, "")
+    found = find_obstacles(session.machine.root, **({"min_version": wanted} if wanted else {}))
+    # What our own rights allow is not a property of the image.
+    return Info(named.scheduler, image, tuple(check for check in found if not check.name.startswith("caps.")))
+
+
+def _fields(info: Info) -> Json:
+    image = info.image
+    return {
+        "scheduler": info.scheduler,
+        "image": image.reference,
+        "digest": image.digest,
+        **{name: info.labels.get(PREFIX + name) for name in SHOWN if name != "version"},
+        "image_version": info.labels.get(f"{PREFIX}version"),  # `version` is the schema's
+        "kernel_min_version": info.labels.get(MIN_VERSION),
+        "size": image.size,
+        "platform": str(image.platform),
+        "platforms": [str(platform) for platform in image.platforms],
+        "labels": dict(info.labels),
+        "kernel": {
+            "fits": info.fits,
+            "obstacles": [
+                {
+                    "id": check.name,
+                    "outcome": check.outcome.value,
+                    "detail": check.seen,
+                    "remediation": check.fix or None,
+                }
+                for check in info.obstacles
+                if check.outcome is not Outcome.OK
+            ],
+        },
+    }
+
+
+def _text(info: Info, output: Output) -> str:
+    image = info.image
+    rows = [("scheduler", info.scheduler), ("image", image.reference), ("digest", image.digest)]
+    rows += [(name, info.labels.get(PREFIX + name, "-")) for name in SHOWN]
+    rows += [
+        ("size", f"{format_bytes(image.size)} to pull"),
+        ("platforms", ", ".join(str(platform) for platform in image.platforms) or str(image.platform)),
+        ("kernel", f"{info.labels.get(MIN_VERSION, 'any')} or later"),
+    ]
+    verdict, mood = {
+        True: ("yes", "good"),
+        False: ("no", "bad"),
+        None: ("unknown", "doubtful"),
+    }[info.fits]
+    lines = [f"{name:16}{printable(value)}" for name, value in rows]
+    lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
+    lines += [
+        f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}"
+        for check in info.obstacles
+        if check.outcome is not Outcome.OK
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,103 @@
+"""`schedctl list`: the catalog."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from schedkit.errors import SchedkitError
+from schedkit.host.model import Attachment, Managed
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json
+from schedkit.schedctl.session import Session
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scheduler of the catalog and what this machine has of it; None where nobody could be asked."""
+
+    name: str
+    description: str
+    image: str
+    origin: str
+    pulled: bool | None
+    attached: bool | None
+
+
+@click.command(
+    cls=Command,
+    short_help="List the schedulers of the catalog, and which are here.",
+    epilog="""
+    schedctl list
+    schedctl list | grep -w pulled
+    schedctl --catalog ./my-catalog.json list -o json
+    """,
+)
+@output_option
+@pass_session
+def command(session: Session) -> None:
+    """List the schedulers of the catalog, and which are pulled or attached on this machine."""
+    rows = _gather(session)
+    session.output.show(lambda: {"schedulers": [_fields(row) for row in rows]}, lambda: _text(rows, session))
+
+
+def _gather(session: Session) -> list[Row]:
+    entries = sorted(session.catalog.entries.values(), key=lambda entry: entry.name)
+    pulled, managed = _ask_runtimes(session)
+    attached = None if managed is None else {one.scheduler: one.attachment for one in managed}
+    return [
+        Row(
+            name=entry.name,
+            description=entry.description,
+            image=str(entry.image),
+            origin=entry.origin,
+            pulled=None if pulled is None else entry.image.repository in pulled,
+            attached=None if attached is None else _is_attached(attached.get(entry.name)),
+        )
+        for entry in entries
+    ]
+
+
+def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Managed] | None]:
+    """Repositories that are pulled and what runs; None if somebody who may know does not answer."""
+    from schedkit.host.managed import observe
+
+    runtimes, silent = session.find_runtimes()
+    observed = observe(session.machine, runtimes, silent)
+    incomplete = any(not one.absent for one in observed.silent)
+    repositories: set[str] = set()
+    for runtime in runtimes:
+        try:
+            repositories |= runtime.fetch_repositories()
+        except SchedkitError as error:
+            session.talk.warn(f"{runtime.driver} could not be asked: {error.message}")
+            incomplete = True
+    return (None if incomplete else frozenset(repositories)), (None if incomplete else observed.managed)
+
+
+def _is_attached(attachment: Attachment | None) -> bool | None:
+    return None if attachment is Attachment.UNKNOWN else attachment is Attachment.YES
+
+
+def _fields(row: Row) -> Json:
+    return {
+        "name": row.name,
+        "description": row.description,
+        "image": row.image,
+        "origin": row.origin,
+        "pulled": row.pulled,
+        "attached": row.attached,
+    }
+
+
+def _text(rows: list[Row], session: Session) -> str:
+    cells = [(row.name, _mark(row), row.description or "-", row.image) for row in rows]
+    return session.output.table(("NAME", "HERE", "DESCRIPTION", "IMAGE"), cells, elastic=("DESCRIPTION", "IMAGE"))
+
+
+def _mark(row: Row) -> str:
+    if row.attached:
+        return "attached"
+    if row.pulled is None:
+        return "unknown"
+    return "pulled" if row.pulled else "-"

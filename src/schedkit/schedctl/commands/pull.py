@@ -1,0 +1,44 @@
+"""`schedctl pull`: have an image here before it is needed."""
+
+import click
+
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import format_bytes
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.verification import make_verify, trust_options
+
+
+@click.command(
+    cls=Command,
+    short_help="Fetch an image without running it.",
+    epilog="""
+    schedctl pull scx_rusty
+    schedctl -d containerd pull scx_bpfland --version 1.0.14
+    """,
+)
+@click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
+@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@trust_options
+@output_option
+@pass_session
+def command(session: Session, name: str, version: str | None) -> None:
+    """Fetch an image without running it, verified by the same rule as `schedctl run` does."""
+    named = session.find(name, version)
+    session.talk.step(f"resolving {named.reference}")
+    image = session.fetch_image(named)
+    runtime, _ = session.open_runtime()
+    verified = make_verify(session, runtime)(image)
+    session.talk.step(f"pulling {image.reference} ({format_bytes(image.size)}) into {runtime.driver}")
+    runtime.pull(image, session.talk.progress)
+    session.talk.close()
+    session.output.show(
+        lambda: {
+            "scheduler": named.scheduler,
+            "image": image.reference,
+            "digest": image.digest,
+            "driver": runtime.driver,
+            "verified": verified,
+        },
+        lambda: f"{image.repository}@{image.digest}",
+    )

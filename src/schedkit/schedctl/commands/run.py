@@ -1,0 +1,67 @@
+"""`schedctl run`: a scheduler into the kernel's slot."""
+
+from typing import Any
+
+import click
+
+from schedkit.errors import UsageError
+from schedkit.host.model import Attached
+from schedkit.schedctl.following import follow_logs
+from schedkit.schedctl.options import output_option, pass_session
+from schedkit.schedctl.output import Json, format_seconds, words
+from schedkit.schedctl.requests import RequestCommand, make_request, request_options
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.supervision import watch_over
+from schedkit.schedctl.verification import make_verify
+from schedkit.schedctl.views import SHORT_ID, attached_fields
+
+
+@click.command(
+    cls=RequestCommand,
+    short_help="Run a scheduler and wait until the kernel has it.",
+    epilog="""
+    schedctl run scx_rusty
+    schedctl run scx_lavd --version 1.0.14 -- --performance
+    schedctl run ghcr.io/example/my_scheduler:edge --attach
+    schedctl run scx_bpfland --restart on-failure:5
+    """,
+)
+@request_options
+@click.option("-a", "--attach", is_flag=True, help="Show what it says until Ctrl-C, and then stop it.")
+@click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
+@output_option
+@pass_session
+def command(
+    session: Session, /, name: str, args: tuple[str, ...], attach: bool, no_wait: bool, **options: Any
+) -> int | None:
+    """Run a scheduler and wait until the kernel says that it is attached.
+
+    NAME is one of `schedctl list`, IMAGE any image reference. If it does not attach, what was started is removed, and
+    its last lines and the reason are shown; the exit code says which. What follows -- goes to the scheduler.
+    """
+    from schedkit.host.run import run
+
+    if attach and options["restart"] != "no":
+        raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
+    runtime, runtimes = session.open_runtime()
+    request = make_request(session, name, args, wait=not no_wait, **options)
+    verify = make_verify(session, runtime)
+    attached = run(session.machine, runtime, runtimes, request, verify, session.talk)
+    watch_over(session, runtime, request, attached)
+    if attach:
+        session.talk.step(_text(attached, request.scheduler))
+        return follow_logs(session, runtime, attached.container)
+    session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
+    return None
+
+
+def _fields(attached: Attached, scheduler: str) -> Json:
+    return {"scheduler": scheduler, "container": attached_fields(attached)}
+
+
+def _text(attached: Attached, scheduler: str) -> str:
+    container = attached.container
+    where = f"container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
+    if attached.ops is None:
+        return f"{scheduler} was started, {where}; 'schedctl status' tells whether it is attached"
+    return f"{scheduler} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}, {where}"

@@ -1,0 +1,68 @@
+"""`schedctl stop`: end a scheduler of ours."""
+
+import click
+
+from schedkit.errors import UsageError
+from schedkit.host.stop import STOP_SECONDS, Stopped, stop, stop_all
+from schedkit.schedctl.completing import complete_container
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json, format_seconds
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.views import SHORT_ID, container_fields
+
+
+@click.command(
+    cls=Command,
+    short_help="Stop a scheduler and wait until the kernel let it go.",
+    epilog="""
+    schedctl stop
+    schedctl stop scx_rusty --timeout 30
+    schedctl stop --all
+    """,
+)
+@click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
+@click.option("--all", "everything", is_flag=True, help="All of them, also what is left of those that ended.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0),
+    default=STOP_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long it may take to leave before it is killed.",
+)
+@output_option
+@pass_session
+def command(session: Session, id: str | None, everything: bool, timeout: float) -> None:
+    """Stop a scheduler: SIGTERM, SIGKILL if that does not help, and wait until the kernel says detached.
+
+    Its container is removed. Without ID it is the one that runs; ID may be the beginning of one, a container's name
+    or a scheduler's.
+    """
+    if everything and id:
+        raise UsageError("--all and an ID", hint="one of the two")
+    runtimes, silent = session.find_runtimes(patiently=True)
+    if everything:
+        stopped = stop_all(session.machine, runtimes, session.talk, timeout=timeout, silent=silent)
+    else:
+        stopped = [stop(session.machine, runtimes, id, session.talk, timeout=timeout, silent=silent)]
+    text = "\n".join(_text(one) for one in stopped) or "nothing of ours is here"
+    session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)
+
+
+def _fields(stopped: Stopped) -> Json:
+    return {
+        **container_fields(stopped.container),
+        "exit_code": stopped.exit_code,
+        "scheduler": stopped.scheduler,
+        "was_attached": stopped.was_attached,
+        "killed": stopped.killed,
+        "seconds": round(stopped.seconds, 3),
+    }
+
+
+def _text(stopped: Stopped) -> str:
+    what = "detached and removed" if stopped.was_attached else "removed"
+    killed = ", killed" if stopped.killed else ""
+    container = stopped.container
+    where = f"({container.driver} {container.id[:SHORT_ID]})"
+    return f"{container.name} {where}: {what}{killed} after {format_seconds(stopped.seconds)}"

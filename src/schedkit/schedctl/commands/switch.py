@@ -1,0 +1,61 @@
+"""`schedctl switch`: another scheduler, with the shortest gap."""
+
+from typing import Any
+
+import click
+
+from schedkit.host.model import Switched
+from schedkit.schedctl.options import output_option, pass_session
+from schedkit.schedctl.output import Json, format_seconds, words
+from schedkit.schedctl.requests import RequestCommand, make_request, request_options
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.supervision import watch_over
+from schedkit.schedctl.verification import make_verify
+from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
+
+
+@click.command(
+    cls=RequestCommand,
+    short_help="Replace the running scheduler with the shortest gap.",
+    epilog="""
+    schedctl switch scx_bpfland
+    schedctl switch scx_lavd -- --performance
+    schedctl switch scx_rusty --version 1.0.14 -o json | jq .gap_seconds
+    """,
+)
+@request_options
+@output_option
+@pass_session
+def command(session: Session, /, name: str, args: tuple[str, ...], **options: Any) -> None:
+    """Replace the running scheduler: fetch and prepare the new one first, then stop the old one and start the new one.
+
+    Between the two the kernel uses its own scheduler; how long that was is printed. If the new one does not attach,
+    the old one is started again and the exit code is 15.
+    """
+    from schedkit.host.switch import switch
+
+    runtime, runtimes = session.open_runtime()
+    request = make_request(session, name, args, **options)
+    verify = make_verify(session, runtime)
+    switched = switch(session.machine, runtime, runtimes, request, verify, session.talk)
+    watch_over(session, runtime, request, switched.attached)
+    session.output.show(lambda: _fields(switched, request.scheduler), lambda: _text(switched, request.scheduler))
+
+
+def _fields(switched: Switched, scheduler: str) -> Json:
+    return {
+        "scheduler": scheduler,
+        "container": attached_fields(switched.attached),
+        "replaced": container_fields(switched.replaced) if switched.replaced else None,
+        "gap_seconds": None if switched.gap is None else round(switched.gap, 3),
+    }
+
+
+def _text(switched: Switched, scheduler: str) -> str:
+    attached = switched.attached
+    where = f"container {attached.container.name} ({attached.container.driver} {attached.container.id[:SHORT_ID]})"
+    line = f"{scheduler} is attached as {words(attached.ops)}, {where}"
+    if switched.replaced is None:
+        return f"{line}; there was none before"
+    gap = "" if switched.gap is None else f"; gap {format_seconds(switched.gap)}"
+    return f"{line}, in place of {switched.replaced.name}{gap}"

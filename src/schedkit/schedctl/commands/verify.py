@@ -1,0 +1,120 @@
+"""`schedctl verify`: who vouches for an image, or why it may not run."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json, Output, plain, printable
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.verification import offline_option, policy_option, read_trust_policy, verify_image
+
+if TYPE_CHECKING:
+    from schedkit.images.image import Image
+    from schedkit.trust.errors import Refusal
+    from schedkit.trust.model import Signature, Verdict
+
+
+@click.command(
+    cls=Command,
+    short_help="Tell who signed an image, and whether it may run.",
+    epilog="""
+    schedctl verify scx_rusty
+    schedctl verify ghcr.io/example/my_scheduler:edge --trust-policy policy.yaml
+    schedctl verify scx_rusty -o json | jq -r '.signatures[].who'
+    """,
+)
+@click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
+@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@policy_option
+@offline_option
+@output_option
+@pass_session
+def command(session: Session, name: str, version: str | None) -> None:
+    """Tell who signed an image, how, when and by which log entry; or why it may not run, signature by signature.
+
+    `run`, `switch` and `pull` decide by the same rule. The exit code says why not: docs/exit-codes.md.
+    """
+    from schedkit.trust.errors import Refusal
+
+    policy = read_trust_policy(session.settings)
+    named = session.find(name, version)
+    image = session.fetch_image(named)
+    common = {
+        "scheduler": named.scheduler,
+        "image": image.reference,
+        "digest": image.digest,
+        "policy": {"source": policy.origin, "hash": policy.hash},
+    }
+    try:
+        verdict = verify_image(session, image, policy)
+    except Refusal as refusal:
+        if session.output.json:
+            fields = _refused_fields(session, refusal)
+            session.output.show(lambda: {**common, **fields}, str)
+        raise
+    session.output.show(
+        lambda: {**common, **_fields(verdict)}, lambda: _text(policy.origin, image, verdict, session.output)
+    )
+
+
+def _fields(verdict: "Verdict") -> Json:
+    return {
+        "verified": True,
+        "reason": None,
+        "rule": verdict.rule,
+        "checked_at": plain(verdict.at),
+        "from_cache": verdict.from_cache,
+        "signatures": [_signature_fields(one) for one in verdict.signatures],
+        "attempts": [],
+    }
+
+
+def _refused_fields(session: Session, refusal: "Refusal") -> Json:
+    return {
+        "verified": False,
+        "reason": refusal.reason,
+        "rule": None,
+        "checked_at": plain(session.machine.now()),
+        "from_cache": False,
+        "signatures": [],
+        "attempts": [
+            {"what": one.what, "who": one.who or None, "reason": one.reason.value, "problem": one.problem}
+            for one in refusal.attempts
+        ],
+    }
+
+
+def _signature_fields(signature: "Signature") -> Json:
+    log = signature.log
+    return {
+        "who": signature.who,
+        "how": signature.how.value,
+        "format": signature.format.value,
+        "signed_at": plain(signature.signed_at),
+        "on": signature.on,
+        "log": None if log is None else {"id": log.log_id, "index": log.index, "integrated_at": plain(log.integrated)},
+    }
+
+
+def _text(source: str, image: "Image", verdict: "Verdict", output: Output) -> str:
+    again = f" (as found {verdict.at:%Y-%m-%d %H:%M}, without network)" if verdict.from_cache else ""
+    lines = [
+        f"{'image':12}{image.reference}",
+        f"{'digest':12}{image.digest}",
+        f"{'verified':12}{output.paint('yes', 'good')}{again}",
+        f"{'policy':12}{source}, rule {verdict.rule}",
+    ]
+    for one in verdict.signatures:
+        lines += [f"{'signed by':12}{printable(one.who)}", f"{'':12}{_tell(one)}"]
+        if one.on != image.digest:
+            lines.append(f"{'':12}on its manifest {one.on}")
+    return "\n".join(lines)
+
+
+def _tell(signature: "Signature") -> str:
+    when = f"signed {signature.signed_at:%Y-%m-%d %H:%M:%S %Z}" if signature.signed_at else "nobody vouches for when"
+    log = signature.log
+    where = f"entry {log.index} of the log {log.log_id[:16]}…" if log else "in no log that was asked for"
+    return f"{signature.how.value} ({signature.format.value}), {when}, {where}"

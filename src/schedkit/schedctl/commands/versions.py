@@ -1,0 +1,106 @@
+"""`schedctl versions`: the tags of a scheduler's image."""
+
+from dataclasses import dataclass
+
+import click
+
+from schedkit.errors import SchedkitError
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json, plain
+from schedkit.schedctl.session import Named, Session
+from schedkit.unknown import Unknown
+
+AT_ONCE = 8  # questions to the registry
+SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tag."""
+
+    tag: str
+    digest: str | Unknown
+    here: bool | None  # None: nobody could be asked, or the digest is unknown
+
+
+@click.command(
+    cls=Command,
+    short_help="List a scheduler's versions, newest first.",
+    epilog="""
+    schedctl versions scx_rusty
+    schedctl versions ghcr.io/schedkit/scx_rusty --limit 0
+    schedctl versions scx_rusty -o json | jq -r '.versions[0].digest'
+    """,
+)
+@click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="At most so many; 0 for all. Each costs a question to the registry.",
+)
+@output_option
+@pass_session
+def command(session: Session, name: str, limit: int) -> None:
+    """List a scheduler's versions (the tags of its image), newest first, and which of them are on this machine."""
+    named = session.find(name)
+    tags = session.registry.fetch_tags(named.reference)
+    shown = tags[:limit] if limit else tags
+    rows = _gather(session, named, shown)
+    if len(shown) < len(tags):
+        session.talk.step(f"{len(tags) - len(shown)} older ones are not shown: --limit 0 shows all")
+    session.output.show(
+        lambda: {"image": named.reference.repository, "total": len(tags), "versions": [_fields(row) for row in rows]},
+        lambda: _text(rows, session),
+    )
+
+
+def _gather(session: Session, named: Named, tags: list[str]) -> list[Row]:
+    from concurrent.futures import ThreadPoolExecutor
+    from dataclasses import replace
+
+    here = _fetch_digests(session)
+
+    def look(tag: str) -> Row:
+        try:
+            digest = session.registry.fetch_digest(replace(named.reference, tag=tag, digest=None))
+        except SchedkitError as error:
+            return Row(tag, Unknown(error.message), None)
+        return Row(tag, digest, None if here is None else digest in here)
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        return list(threads.map(look, tags))
+
+
+def _fetch_digests(session: Session) -> frozenset[str] | None:
+    """Of all images that are here; None if somebody who may know does not answer."""
+    runtimes, silent = session.find_runtimes()
+    if any(not one.absent for one in silent):
+        return None
+    try:
+        return frozenset[str]().union(*(runtime.fetch_digests() for runtime in runtimes))
+    except SchedkitError as error:
+        session.talk.warn(error.message)
+        return None
+
+
+def _fields(row: Row) -> Json:
+    return {"tag": row.tag, "digest": plain(row.digest), "here": row.here}
+
+
+def _text(rows: list[Row], session: Session) -> str:
+    cells = [
+        (
+            row.tag,
+            "unknown" if isinstance(row.digest, Unknown) else _shorten(row.digest, session),
+            {True: "pulled", False: "-", None: "unknown"}[row.here],
+        )
+        for row in rows
+    ]
+    return session.output.table(("VERSION", "DIGEST", "HERE"), cells, elastic=("VERSION",))
+
+
+def _shorten(digest: str, session: Session) -> str:
+    return digest if session.output.width is None else digest[:SHORT_DIGEST]

@@ -1,0 +1,105 @@
+"""`schedctl watch`: the kernel's slot, live."""
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import click
+
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, printable, words
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.views import kernel_fields
+from schedkit.unknown import Unknown
+
+if TYPE_CHECKING:
+    from schedkit.host.watching import Sample
+
+CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and nothing below
+
+
+@click.command(
+    cls=Command,
+    short_help="Follow the kernel's slot, live.",
+    epilog="""
+    schedctl watch
+    schedctl watch --interval 0.2
+    schedctl watch -o json --count 10 | jq -c .rates
+    """,
+)
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.05),
+    default=1.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often it looks when nothing happens; what changes is shown at once.",
+)
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N looks.")
+@output_option
+@pass_session
+def command(session: Session, interval: float, count: int | None) -> None:
+    """Follow the kernel's slot: state, scheduler, uptime, events per second, and its statistics if it serves some.
+
+    On a terminal in place, until Ctrl-C; in a pipe a line for each look, with -o json one document a line.
+    """
+    from schedkit.host.watching import watch
+
+    output = session.output
+    live = output.width is not None and not output.json
+    for sample in islice(watch(session.machine, tick=interval), count):
+        if output.json:
+            output.write(f"{format_json(_fields(sample))}\n")
+        elif live:
+            output.write(f"{CLEAR}{_page(sample, output.width)}\n")
+        else:
+            output.write(f"{_line(sample)}\n")
+
+
+def _fields(sample: "Sample") -> Json:
+    return {
+        "at": format_time(sample.at),
+        "kernel": kernel_fields(sample.kernel),
+        "uptime_seconds": round(sample.uptime, 3) if isinstance(sample.uptime, float) else plain(sample.uptime),
+        "rates": plain(sample.rates),
+        "stats": plain(sample.stats),
+    }
+
+
+def _page(sample: "Sample", width: int | None) -> str:
+    kernel = sample.kernel
+    lines = [
+        f"{'state':12}{words(kernel.state)}",
+        f"{'ops':12}{words(kernel.ops)}",
+        f"{'uptime':12}{_uptime(sample)}",
+        f"{'rejected':12}{words(kernel.nr_rejected)}",
+    ]
+    lines += _section("events/s", sample.rates)
+    lines += _section("statistics", sample.stats)
+    lines += ["", f"{format_time(sample.at)}  Ctrl-C ends"]
+    return "\n".join(printable(line)[:width] for line in lines)
+
+
+def _section(title: str, values: object) -> list[str]:
+    if isinstance(values, Unknown):
+        return [f"{title:12}{words(values)}"]
+    if not isinstance(values, dict) or not values:
+        return []
+    return ["", title, *(f"  {name:38}{_number(value)}" for name, value in values.items())]
+
+
+def _line(sample: "Sample") -> str:
+    kernel = sample.kernel
+    parts = [format_time(sample.at), words(kernel.state), words(kernel.ops), f"up {_uptime(sample)}"]
+    if isinstance(sample.rates, Unknown):
+        parts.append(f"events/s {words(sample.rates)}")
+    elif sample.rates:
+        parts += [f"{name} {_number(value)}/s" for name, value in sample.rates.items() if value]
+    return printable("  ".join(parts))
+
+
+def _uptime(sample: "Sample") -> str:
+    return format_span(sample.uptime) if isinstance(sample.uptime, float) else words(sample.uptime)
+
+
+def _number(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

@@ -1,0 +1,90 @@
+"""The configuration file: TOML, a handful of keys, and a place in the file for every complaint."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from schedkit.errors import BadDataError
+from schedkit.runtimes.drivers import DRIVERS
+from schedkit.schedctl.settings import AUTO
+
+KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy")
+
+
+@dataclass(frozen=True)
+class FileSettings:
+    """What one configuration file says."""
+
+    driver: str | None = None
+    socket: str | None = None
+    catalogs: tuple[str, ...] = ()
+    insecure_registries: tuple[str, ...] = ()
+    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ca_file: str | None = None
+    trust_policy: str | None = None
+
+
+def parse_config(text: str, origin: str) -> FileSettings:
+    """Read a configuration file's text; `origin` is its name for people."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        end = f"at line {text.count(chr(10)) + 1}, the end of the file"
+        what = str(error).replace("at end of document", end)
+        raise BadDataError(f"{origin}: not TOML: {what}", hint="mend the file, or move it away") from error
+    return _Reader(text, origin, table).read()
+
+
+class _Reader:
+    """Takes values out of the table, each of the type it must have."""
+
+    def __init__(self, text: str, origin: str, table: Mapping[str, object]) -> None:
+        self._text = text
+        self._origin = origin
+        self._table = table
+
+    def read(self) -> FileSettings:
+        for key in self._table:
+            if key not in KEYS:
+                raise self._complaint(key, "unknown key", f"known keys: {', '.join(KEYS)}")
+        driver = self._word("driver")
+        if driver is not None and driver not in (AUTO, *DRIVERS):
+            raise self._complaint("driver", f"unknown driver {driver!r}", f"one of: {', '.join((AUTO, *DRIVERS))}")
+        socket = self._word("socket")
+        if socket and driver in (None, AUTO):
+            raise self._complaint("socket", "does not say which runtime listens there", 'driver = "podman" beside it')
+        return FileSettings(
+            driver=driver,
+            socket=socket,
+            catalogs=self._words("catalogs", self._table.get("catalogs", [])),
+            insecure_registries=self._words("insecure-registries", self._table.get("insecure-registries", [])),
+            mirrors=self._mirrors(),
+            ca_file=self._word("ca-file"),
+            trust_policy=self._word("trust-policy"),
+        )
+
+    def _mirrors(self) -> dict[str, tuple[str, ...]]:
+        value = self._table.get("mirrors", {})
+        if not isinstance(value, dict):
+            raise self._complaint(
+                "mirrors", "must be a table", '[mirrors] and below it: "ghcr.io" = ["mirror.example"]'
+            )
+        return {registry: self._words(registry, mirrors) for registry, mirrors in value.items()}
+
+    def _word(self, key: str) -> str | None:
+        value = self._table.get(key)
+        if value is None or (isinstance(value, str) and value):
+            return value
+        raise self._complaint(key, "must be a text", f'{key} = "…"')
+
+    def _words(self, key: str, value: object) -> tuple[str, ...]:
+        if isinstance(value, list) and all(isinstance(word, str) and word for word in value):
+            return tuple(value)
+        raise self._complaint(key, "must be a list of texts", f'{key} = ["…"]')
+
+    def _complaint(self, key: str, what: str, hint: str) -> BadDataError:
+        name = re.escape(key)
+        found = re.search(rf"""^\s*\[?\s*["']?{name}["']?\s*[\]=.]""", self._text, re.MULTILINE)
+        line = self._text.count("\n", 0, found.end()) + 1 if found else 1
+        return BadDataError(f"{self._origin}, line {line}: {key}: {what}", hint=hint)

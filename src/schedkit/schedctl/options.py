@@ -1,0 +1,148 @@
+"""What all commands share: the global options, taken before and after the command's name, and `-o`."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import click
+
+from schedkit.errors import SchedkitError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from schedkit.schedctl.session import Session
+    from schedkit.schedctl.settings import Flags
+
+# Here, and not from the room of the runtimes, so that --help need not enter it; a test compares the two.
+DRIVER_NAMES = ("auto", "podman", "docker", "containerd")
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+_META = "schedkit.schedctl.flags"
+_OUTPUT = "schedkit.schedctl.output"
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Note a global option; said twice, the one nearer to the end counts, and lists grow."""
+    if value is None or value == () or value is False:
+        return
+    flags: dict[str, object] = context.meta.setdefault(_META, {})
+    name = parameter.name or ""
+    before = flags.get(name)
+    flags[name] = (*before, *value) if isinstance(before, tuple) and isinstance(value, tuple) else value
+
+
+def _complete_driver(_context: click.Context, _parameter: click.Parameter, start: str) -> "list[CompletionItem[str]]":
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(driver) for driver in DRIVER_NAMES if driver.startswith(start)]
+
+
+def global_options(*, hidden: bool) -> list[click.Parameter]:
+    """They may stand before the command's name, where --help shows them, and after it."""
+
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, callback=_keep, expose_value=False, hidden=hidden, **settings)
+
+    return [
+        option(
+            "-d",
+            "--driver",
+            metavar="|".join(DRIVER_NAMES),
+            shell_complete=_complete_driver,
+            help="The container runtime. auto, unless said: the first that answers, in this order.",
+        ),
+        option("--socket", metavar="PATH", help="Where the runtime listens, if not in the usual place."),
+        option(
+            "--catalog",
+            "catalogs",
+            multiple=True,
+            metavar="FILE|URL",
+            help="Look names up here first; may be given several times.",
+        ),
+        option(
+            "--insecure-registry",
+            "insecure_registries",
+            multiple=True,
+            metavar="HOST[:PORT]",
+            help="Allow plain HTTP, or any certificate, for this registry.",
+        ),
+        option("-v", "--verbose", is_flag=True, help="Say more about what is done."),
+    ]
+
+
+def keep_flag(*names: str, **settings: Any) -> Callable[[Function], Function]:
+    """An option of some commands that, as the global ones do, speaks to the settings and not to the command."""
+    return click.option(*names, callback=_keep, expose_value=False, **settings)
+
+
+class Command(click.Command):
+    """A command that takes the global options too, and shows what a scheduler said before it failed."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, context_settings=dict(HELP_NAMES), **settings)
+        self.params.extend(global_options(hidden=True))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SchedkitError as error:
+            from schedkit.schedctl.output import printable
+
+            for line in getattr(error, "log", ()):
+                print(f"  | {printable(line)}", file=sys.stderr)
+            raise
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Examples as they were written: click would fill them into a paragraph."""
+        if self.epilog:
+            with formatter.section("Examples"):
+                for line in self.epilog.strip().splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line.strip()}\n")
+        formatter.write("\nThe options of schedctl itself (--driver, --catalog …) may stand here too.\n")
+
+
+def pass_session(
+    function: Callable[Concatenate["Session", Parameters], Result],
+) -> Callable[Parameters, Result]:
+    """Give a command the session that its global options make."""
+    from schedkit.schedctl.session import open_session
+
+    @wraps(function)
+    def call(*arguments: Parameters.args, **settings: Parameters.kwargs) -> Result:
+        context = click.get_current_context()
+        session = open_session(read_flags(context), json=context.meta.get(_OUTPUT) == "json")
+        context.call_on_close(session.close)
+        return function(session, *arguments, **settings)
+
+    return call
+
+
+def read_flags(context: click.Context) -> "Flags":
+    """What the command line said so far."""
+    from schedkit.schedctl.settings import Flags
+
+    return Flags(**context.meta.get(_META, {}))
+
+
+def output_option(function: Function) -> Function:
+    """`-o json` for programs."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_note_output,
+        help="text for people, json for programs (docs/schedctl/json.md).",
+    )(function)
+
+
+def _note_output(context: click.Context, _parameter: click.Parameter, value: str) -> None:
+    context.meta[_OUTPUT] = value

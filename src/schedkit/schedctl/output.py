@@ -1,0 +1,156 @@
+"""Values as text and as JSON, on stdout: one value is gathered, and both are made from it."""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TextIO
+
+from schedkit.unknown import Unknown
+
+SCHEMA_VERSION = "1"
+NARROWEST = 8  # a column is not cut below this
+GAP = "  "
+COLOURS = {"good": "32", "doubtful": "33", "bad": "31"}
+
+# What JSON is made of. Typed as object, since it leaves the program at once.
+Json = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Output:
+    """How one invocation shows its result."""
+
+    stream: TextIO
+    json: bool = False
+    width: int | None = None  # None: nothing is cut
+    colour: bool = False
+
+    def show(self, fields: Callable[[], Json], text: Callable[[], str]) -> None:
+        """Print a command's result in the way that was asked for."""
+        self.write(f"{format_json(fields(), indent=2) if self.json else text()}\n")
+
+    def write(self, text: str) -> None:
+        if text.strip("\n"):
+            self.stream.write(text)
+            self.stream.flush()
+
+    def paint(self, text: str, mood: str) -> str:
+        """A word in the colour of its meaning, where there are colours."""
+        return f"\x1b[{COLOURS[mood]}m{text}\x1b[0m" if self.colour else text
+
+    def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]], *, elastic: Sequence[str] = ()) -> str:
+        """Columns; on a terminal those named in `elastic` are cut, the widest first, until all fits."""
+        cells = [list(titles), *([printable(cell) for cell in row] for row in rows)]
+        widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
+        if self.width is not None:
+            widths = _fit(widths, [titles.index(title) for title in elastic], self.width)
+        lines = []
+        for row in cells:
+            padded = [_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append(GAP.join(padded).rstrip())
+        return "\n".join(lines)
+
+
+def make_output(*, json: bool, environ: Mapping[str, str] = os.environ) -> Output:
+    """For this process's stdout."""
+    stream = sys.stdout
+    return Output(stream, json, count_columns(stream, environ), take_colour(stream, environ))
+
+
+def count_columns(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int | None:
+    """How wide the terminal is; None where there is none, so that nothing is cut in a pipe."""
+    if not stream.isatty():
+        return None
+    if (said := environ.get("COLUMNS", "")).isdigit() and int(said) > 0:
+        return int(said)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
+def take_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
+    """Only on a terminal that has colours, and if the user did not say no (https://no-color.org)."""
+    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def format_json(fields: Json, *, indent: int | None = None) -> str:
+    """A document of ours: its schema's version first."""
+    from json import dumps
+
+    return dumps({"version": SCHEMA_VERSION, **fields}, indent=indent, ensure_ascii=False)
+
+
+def plain(value: object) -> object:
+    """A value of a field for JSON: what is unknown says why, times are RFC 3339 in UTC."""
+    if isinstance(value, Unknown):
+        return {"unknown": value.why}
+    if isinstance(value, datetime):
+        return format_time(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
+    return value
+
+
+def words(value: object) -> str:
+    """A value for people: what is unknown says so, what is absent is a dash."""
+    if isinstance(value, Unknown):
+        return f"unknown ({value.why})"
+    return "-" if value is None or value == "" else str(value)
+
+
+def printable(text: str) -> str:
+    """Text from elsewhere, unable to do anything to a terminal."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def format_time(moment: datetime) -> str:
+    from datetime import UTC
+
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def format_bytes(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 10 else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"
+
+
+def format_span(span: timedelta | float) -> str:
+    """A length of time in the two units that matter: 12s, 3m05s, 2h07m, 5d03h."""
+    seconds = max(0, int(span.total_seconds() if isinstance(span, timedelta) else span))
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02}s"
+    if seconds < 86400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+    return f"{seconds // 86400}d{seconds % 86400 // 3600:02}h"
+
+
+def format_seconds(seconds: float) -> str:
+    """A measured time, as exact as it is of use."""
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+def _fit(widths: list[int], elastic: list[int], room: int) -> list[int]:
+    fitted = list(widths)
+    excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - room
+    while excess > 0:
+        widest = max(elastic, key=lambda column: fitted[column], default=None)
+        if widest is None or fitted[widest] <= NARROWEST:
+            break
+        fitted[widest] -= 1
+        excess -= 1
+    return fitted
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"

@@ -1,0 +1,93 @@
+"""Write docs/schedctl/reference.md and json.md from the program: python -m schedkit.schedctl.reference [--check]."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from schedkit.schedctl.main import SECTIONS, schedctl
+from schedkit.schedctl.options import HELP_NAMES
+from schedkit.schedctl.schema import FIELDS
+
+FOLDER = Path("docs/schedctl")
+WIDTH = 100
+HOW = "<!-- Written by `python -m schedkit.schedctl.reference`: change the program, then run that. -->"
+
+
+def render_reference() -> str:
+    """Every command's help."""
+    lines = [
+        "# schedctl: the reference",
+        HOW,
+        "",
+        "Every command and option, as `--help` tells them. Exit codes are in [exit-codes.md](../exit-codes.md), what",
+        "`-o json` prints in [json.md](json.md), variables and files in [scripting.md](scripting.md).",
+        "",
+        _block(schedctl, "schedctl"),
+    ]
+    for title, commands in SECTIONS.items():
+        lines.append(f"## {title}\n")
+        for name in commands:
+            command = _load(name)
+            lines += [f"### schedctl {name}\n", _block(command, f"schedctl {name}")]
+            if isinstance(command, click.Group):
+                for below, inner in command.commands.items():
+                    lines += [f"### schedctl {name} {below}\n", _block(inner, f"schedctl {name} {below}")]
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def render_json() -> str:
+    """Every field of every document."""
+    lines = [
+        "# schedctl: JSON",
+        HOW,
+        "",
+        'Every document is one object with `version`, the version of this schema: `"1"`. Fields may be added within a',
+        "version; none is removed, renamed or given another meaning. Times are RFC 3339 in UTC. `null` is an absence",
+        'that is known. **What could not be found out is `{"unknown": "why"}`** in place of the value.',
+        "",
+        "`schedctl watch -o json` prints one document a line; the others print one. `a[].b` is a field of each element",
+        "of the list `a`.",
+    ]
+    for command, fields in FIELDS.items():
+        lines += ["", f"## schedctl {command}", "", "| field | meaning |", "|---|---|"]
+        lines += [f"| `{name}` | {text} |" for name, text in fields.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _load(name: str) -> click.Command:
+    command = schedctl.get_command(click.Context(schedctl), name)
+    if command is None:
+        raise LookupError(name)
+    return command
+
+
+def _block(command: click.Command, path: str) -> str:
+    with click.Context(
+        command,
+        info_name=path,
+        terminal_width=WIDTH,
+        max_content_width=WIDTH,
+        help_option_names=HELP_NAMES["help_option_names"],
+    ) as context:
+        return f"```text\n{command.get_help(context).rstrip()}\n```\n"
+
+
+def main() -> int:
+    stale = []
+    for name, text in {"reference.md": render_reference(), "json.md": render_json()}.items():
+        path = FOLDER / name
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(str(path))
+        if "--check" not in sys.argv:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    if stale and "--check" in sys.argv:
+        print(f"error: not current: {', '.join(stale)}\nhint: python -m schedkit.schedctl.reference", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

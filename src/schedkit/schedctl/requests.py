@@ -1,0 +1,113 @@
+"""From the command line of `run` and `switch` to a request: the image, its arguments, and what it shall be called."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from schedkit.errors import UsageError
+from schedkit.host.model import RunRequest, parse_restart
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.options import Command, Function
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.verification import trust_options
+
+ATTACH_SECONDS = 30.0
+
+
+class RequestCommand(Command):
+    """Knows what people mean who give the scheduler's own options to schedctl."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        said = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
+            meant = " ".join([ctx.info_name or "", *said[:at], "--", *said[at:]])
+            raise UsageError(
+                error.format_message(), hint=f"the scheduler's own options go after --: schedctl {meant}"
+            ) from error
+
+
+def request_options(function: Function) -> Function:
+    """The arguments and options that `run` and `switch` share."""
+    options: list[Callable[[Any], Any]] = [
+        click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler),
+        click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS...]"),
+        click.option("--version", metavar="TAG", help="This version, not the newest."),
+        click.option("--name", "container", metavar="NAME", help="Call the container so."),
+        click.option(
+            "-e",
+            "--env",
+            multiple=True,
+            metavar="KEY[=VALUE]",
+            help="Set a variable for the scheduler; without VALUE, to what it is here.",
+        ),
+        click.option(
+            "--restart",
+            default="no",
+            show_default=True,
+            metavar="no|on-failure[:N]",
+            help="Start it again when it fails or is ejected, at most N times, with growing pauses.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0, min_open=True),
+            default=ATTACH_SECONDS,
+            show_default=True,
+            metavar="SECONDS",
+            help="How long it may take to attach.",
+        ),
+    ]
+    function = trust_options(function)
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def make_request(
+    session: Session,
+    name: str,
+    args: Sequence[str],
+    *,
+    version: str | None,
+    container: str | None,
+    env: Sequence[str],
+    restart: str,
+    timeout: float,
+    wait: bool = True,
+) -> RunRequest:
+    """Resolve the name to an image, by digest; everything that can be wrong on the command line is said before."""
+    policy = parse_restart(restart)
+    if policy.on_failure and not wait:
+        raise UsageError("--restart watches over a scheduler that attached", hint="leave --no-wait away")
+    variables = parse_env(env, os.environ)
+    named = session.find(name, version)
+    session.talk.step(f"resolving {named.reference}")
+    image = session.fetch_image(named)
+    session.talk.detail(f"{image.reference} is {image.digest}")
+    return RunRequest(
+        image=image,
+        scheduler=named.scheduler,
+        name=container,
+        args=tuple(args),
+        env=variables,
+        restart=policy,
+        timeout=timeout,
+        wait=wait,
+    )
+
+
+def parse_env(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """KEY=VALUE, or KEY alone for what it is in our own environment."""
+    variables = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or "\0" in word:
+            raise UsageError(f"--env {word!r} names no variable", hint="--env KEY=VALUE, or --env KEY")
+        if not equals and key not in environ:
+            raise UsageError(f"--env {key}: no such variable here", hint=f"--env {key}=VALUE")
+        variables[key] = value if equals else environ[key]
+    return variables

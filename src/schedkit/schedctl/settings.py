@@ -1,0 +1,127 @@
+"""What the user wants, from the command line, the environment and two files, in that order."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from schedkit.errors import BadDataError, UsageError
+from schedkit.runtimes.drivers import CONNECT_SECONDS, DRIVERS
+
+if TYPE_CHECKING:
+    from schedkit.schedctl.config_file import FileSettings
+
+AUTO = "auto"
+SYSTEM_FILE = Path("/etc/schedkit/config.toml")
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the command line said; None and empty mean that it said nothing."""
+
+    driver: str | None = None
+    socket: str | None = None
+    catalogs: tuple[str, ...] = ()
+    insecure_registries: tuple[str, ...] = ()
+    trust_policy: str | None = None
+    allow_unsigned: bool = False
+    offline: bool = False
+    verbose: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What counts."""
+
+    driver: str  # auto, or one of DRIVERS
+    socket: str | None
+    catalogs: tuple[str, ...]  # the first that knows a name counts
+    insecure_registries: frozenset[str]
+    mirrors: Mapping[str, tuple[str, ...]]
+    ca_file: str | None
+    trust_policy: str | None
+    allow_unsigned: bool
+    offline: bool
+    verbose: bool
+    patience: float  # seconds in which a runtime must answer to count as one that answers
+    cache: Path
+
+
+def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = SYSTEM_FILE) -> Settings:
+    """Put together what the sources say; where several speak of the same, the nearest to the user counts."""
+    user_file = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
+    files = [file for file in (_read_if_there(user_file), _read_if_there(system_file)) if file]
+    driver = flags.driver or environ.get("SCHEDCTL_DRIVER") or _first(file.driver for file in files) or AUTO
+    if driver not in (AUTO, *DRIVERS):
+        source = "" if flags.driver else " (from SCHEDCTL_DRIVER)"
+        raise UsageError(f"unknown driver {driver!r}{source}", hint=f"one of: {', '.join((AUTO, *DRIVERS))}")
+    if flags.socket and driver == AUTO:
+        raise UsageError(
+            "--socket does not say which runtime listens there", hint="add --driver, as in: --driver podman"
+        )
+    # A file's socket is that of the driver which the file names, and of no other that the user asks for.
+    socket = flags.socket or _first(file.socket for file in files if file.driver == driver)
+    policy = flags.trust_policy or environ.get("SCHEDCTL_TRUST_POLICY") or _first(file.trust_policy for file in files)
+    catalogs = (*flags.catalogs, *_words(environ.get("SCHEDCTL_CATALOG", "")))
+    return Settings(
+        driver=driver,
+        socket=socket,
+        catalogs=(*catalogs, *(one for file in files for one in file.catalogs)),
+        insecure_registries=frozenset(flags.insecure_registries).union(*(file.insecure_registries for file in files)),
+        mirrors={name: mirrors for file in reversed(files) for name, mirrors in file.mirrors.items()},
+        ca_file=_first(file.ca_file for file in files),
+        trust_policy=policy,
+        allow_unsigned=flags.allow_unsigned or _read_switch(environ, "SCHEDCTL_ALLOW_UNSIGNED"),
+        offline=flags.offline,
+        verbose=flags.verbose,
+        patience=_read_seconds(environ, "SCHEDCTL_PATIENCE", CONNECT_SECONDS),
+        cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
+    )
+
+
+def _first(values: Iterable[str | None]) -> str | None:
+    return next((value for value in values if value), None)
+
+
+def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
+    """Our folder in one of the user's; a relative path is to be ignored, as the specification says."""
+    said = environ.get(variable, "")
+    return Path(said if said.startswith("/") else f"{environ.get('HOME') or '/root'}/{default}") / "schedkit"
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _read_switch(environ: Mapping[str, str], name: str) -> bool:
+    said = environ.get(name, "").strip().lower()
+    if said in ("", "0", "false", "no", "off"):
+        return False
+    if said in ("1", "true", "yes", "on"):
+        return True
+    raise UsageError(f"{name} is {said!r}, which is neither yes nor no", hint=f"{name}=1 or {name}=0")
+
+
+def _read_seconds(environ: Mapping[str, str], name: str, default: float) -> float:
+    said = environ.get(name, "")
+    try:
+        seconds = float(said) if said else default
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= 600:
+        raise UsageError(f"{name} is {said!r}, which is no time", hint=f"seconds, as in: {name}=2")
+    return seconds
+
+
+def _read_if_there(path: Path) -> "FileSettings | None":
+    """A file that is not there says nothing; one that cannot be read is an error, since it might say something."""
+    if not os.path.lexists(path):
+        return None
+    from schedkit.schedctl.config_file import parse_config
+
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
+    return parse_config(text, str(path))

@@ -1,0 +1,95 @@
+"""Between resolve and pull: may this image run? The one place where schedctl decides it."""
+
+from typing import TYPE_CHECKING
+
+from schedkit.errors import NotFoundError, SchedkitError
+from schedkit.host.model import Verify
+from schedkit.images.image import Image
+from schedkit.schedctl.options import Function, keep_flag
+
+if TYPE_CHECKING:
+    from schedkit.runtimes.model import Runtime
+    from schedkit.schedctl.session import Session
+    from schedkit.schedctl.settings import Settings
+    from schedkit.trust.model import Verdict
+    from schedkit.trust.policy import Policy
+
+UNSIGNED_ALLOWED = "unsigned-allowed"  # what Label.VERIFIED says then
+CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
+
+
+def make_verify(session: "Session", runtime: "Runtime") -> Verify:
+    """What the settings make of an image's signatures, before it goes into a runtime."""
+
+    def check(image: Image) -> str:
+        from schedkit.trust.errors import PolicyError, Refusal, UnverifiedError
+
+        policy = read_trust_policy(session.settings)
+        try:
+            verdict = verify_image(session, image, policy)
+        except PolicyError:
+            raise
+        except SchedkitError as error:
+            if not session.settings.allow_unsigned:
+                if isinstance(error, Refusal | UnverifiedError):
+                    error.hint = f"{error.hint}; {CONSENT}"
+                raise
+            session.talk.warn(
+                f"{image.reference} is NOT VERIFIED and will run privileged, in the kernel's scheduler: "
+                f"--allow-unsigned says that you trust whoever made it ({error.message})"
+            )
+            who = UNSIGNED_ALLOWED
+        else:
+            session.talk.step(f"verified: {verdict.who}")
+            who = verdict.who
+        if session.settings.offline and image.digest not in runtime.fetch_digests():
+            raise NotFoundError(
+                f"{image.repository}@{image.digest} is not in {runtime.driver}, and --offline forbids fetching it",
+                hint=f"with network: schedctl pull {image.reference}",
+            )
+        return who
+
+    return check
+
+
+def verify_image(session: "Session", image: Image, policy: "Policy") -> "Verdict":
+    """Who vouches for an image; an error if nobody does whom the policy trusts."""
+    from schedkit.trust.decide import verify
+    from schedkit.trust.roots import Roots
+
+    settings = session.settings
+    session.talk.detail(f"trust policy: {policy.origin}")
+    roots = Roots(settings.cache, offline=settings.offline, warn=session.talk.warn)
+    verdict = verify(
+        image, policy, roots=roots, cache=settings.cache, offline=settings.offline, now=session.machine.now()
+    )
+    if verdict.from_cache and not settings.offline:
+        session.talk.warn(f"no network: the verdict of {verdict.at:%Y-%m-%d %H:%M} on {image.digest} is used")
+    return verdict
+
+
+def read_trust_policy(settings: "Settings") -> "Policy":
+    """The user's, or else the built-in one."""
+    from schedkit.trust.policy import DEFAULT_POLICY, read_policy
+
+    return read_policy(settings.trust_policy) if settings.trust_policy else DEFAULT_POLICY
+
+
+def policy_option(function: Function) -> Function:
+    """Whose signatures count."""
+    return keep_flag("--trust-policy", metavar="FILE", help="Whose signatures count (SCHEDCTL_TRUST_POLICY).")(function)
+
+
+def offline_option(function: Function) -> Function:
+    """For machines, and moments, without network."""
+    return keep_flag("--offline", is_flag=True, help="Ask no network: only what was verified here before counts.")(
+        function
+    )
+
+
+def trust_options(function: Function) -> Function:
+    """The options of every command that lets an image in."""
+    unsigned = keep_flag(
+        "--allow-unsigned", is_flag=True, help="Run it though nobody vouches for it (SCHEDCTL_ALLOW_UNSIGNED)."
+    )
+    return policy_option(offline_option(unsigned(function)))

@@ -1,0 +1,101 @@
+"""Fields that several commands print, made in one place; docs/schedctl/json.md describes them (schema.py)."""
+
+from datetime import datetime
+
+from schedkit.host.model import Attached, Label, Managed
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import Container
+from schedkit.schedctl.output import Json, format_span, plain
+from schedkit.unknown import Unknown
+
+SHORT_ID = 12
+
+
+def container_fields(container: Container) -> Json:
+    """What a runtime tells of one container."""
+    labels = container.labels
+    return {
+        "id": container.id,
+        "name": container.name,
+        "driver": container.driver,
+        "image": labels.get(Label.IMAGE, container.image),
+        "digest": labels.get(Label.DIGEST) or None,
+        "args": _read_args(labels.get(Label.ARGS)),
+        "state": plain(container.state),
+        "pid": container.pid,
+        "exit_code": container.exit_code,
+        "started_at": plain(container.started),
+        "finished_at": plain(container.finished),
+    }
+
+
+def managed_fields(managed: Managed) -> Json:
+    """A container, and what the kernel says of it."""
+    return {
+        **container_fields(managed.container),
+        "scheduler": managed.scheduler,
+        "attached": managed.attachment.value,
+        "why": managed.why or None,
+        "verified": managed.verified or None,
+        "restart": managed.restart,
+        "supervised": managed.watched,
+    }
+
+
+def kernel_fields(kernel: KernelState) -> Json:
+    """What the kernel says; `supported`, `enabled` and `ops` are as the original wrote them."""
+    known = not isinstance(kernel.state, Unknown)
+    return {
+        "supported": kernel.state is not State.UNSUPPORTED if known else plain(kernel.state),
+        "enabled": kernel.state is State.ENABLED if known else plain(kernel.state),
+        "state": plain(kernel.state),
+        "ops": "" if kernel.ops is None else plain(kernel.ops),
+        "enable_seq": plain(kernel.enable_seq),
+        "nr_rejected": plain(kernel.nr_rejected),
+        "hotplug_seq": plain(kernel.hotplug_seq),
+        "switch_all": plain(kernel.switch_all),
+        "events": plain(kernel.events),
+        "sub_schedulers": plain(kernel.sub_schedulers),
+    }
+
+
+def holder_fields(holder: Holder | Unknown | None) -> object:
+    """Which process keeps the attached scheduler in its slot."""
+    if not isinstance(holder, Holder):
+        return plain(holder)
+    return {"pid": holder.pid, "command": holder.command, "link": holder.link, "container": holder.container}
+
+
+def silent_fields(silent: Silent) -> Json:
+    """A driver that could not be asked."""
+    return {"driver": silent.driver, "socket": silent.socket, "why": silent.why, "absent": silent.absent}
+
+
+def attached_fields(attached: Attached) -> Json:
+    """A scheduler that was just started."""
+    return {**container_fields(attached.container), "ops": attached.ops, "seconds": round(attached.seconds, 3)}
+
+
+def format_uptime(container: Container, now: datetime) -> str:
+    """How long it has been running; what it is instead where it does not run."""
+    if isinstance(container.state, Unknown):
+        return "unknown"
+    if container.pid is None or container.started is None:
+        code = "" if container.exit_code is None else f" ({container.exit_code})"
+        return f"{container.state.value}{code}"
+    return format_span(now - container.started)
+
+
+def _read_args(text: str | None) -> list[str] | None:
+    """From our label; somebody else's containers have none, or something else there."""
+    if not text:
+        return None
+    from json import loads
+
+    try:
+        args = loads(text)
+    except ValueError:
+        return None
+    return args if isinstance(args, list) else None

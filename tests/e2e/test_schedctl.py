@@ -1,0 +1,146 @@
+"""Every command of schedctl that acts, on a real kernel, with each of the three runtimes."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from lab.machine import Machine
+from tests.e2e.conftest import Slot, read_slot, wait_detached
+from tests.e2e.runtimes import REGISTRY
+from tests.e2e.schedctl import SECONDS, Schedctl
+
+LOG = "/tmp/schedctl.log"  # noqa: S108  (in the guest)
+FIFO, FIFO2 = "schedkit_fifo", "schedkit_fifo2"
+
+
+@pytest.fixture(scope="module")
+def installed(machine: Machine) -> Schedctl:
+    return Schedctl.install(machine)
+
+
+# By the runtimes' own command lines: who else could say that schedctl leaves nothing.
+OURS = {
+    "podman": "podman ps -aq --filter label=provider=schedkit",
+    "docker": "docker ps -aq --filter label=provider=schedkit",
+    "containerd": "ctr -n schedkit containers ls -q",
+}
+
+
+@pytest.fixture(params=list(OURS))
+def schedctl(installed: Schedctl, request: pytest.FixtureRequest) -> Iterator[Schedctl]:
+    """With one driver; what a test leaves is stopped, and then nothing may be there."""
+    schedctl = Schedctl(installed.machine, request.param)
+    yield schedctl
+    if list_ours(schedctl):
+        schedctl.run("stop --all --timeout 1")
+    assert_nothing_left(schedctl)
+
+
+def list_ours(schedctl: Schedctl) -> list[str]:
+    return schedctl.machine.run(OURS[schedctl.driver]).stdout.split()
+
+
+def assert_nothing_left(schedctl: Schedctl) -> None:
+    assert list_ours(schedctl) == []
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def only(driver: str) -> pytest.MarkDecorator:
+    """For what is the same whatever the runtime: once is enough."""
+    return pytest.mark.parametrize("schedctl", [driver], indirect=True)
+
+
+def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
+    ran = schedctl.read("run scx_fifo --name mine --env COLOUR=blue")["container"]
+    assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
+    assert read_slot(schedctl.machine) == Slot("enabled", FIFO)
+
+    (one,) = schedctl.read("ps")["containers"]
+    assert (one["id"], one["name"], one["attached"], one["state"]) == (ran["id"], "mine", "yes", "running")
+    assert (one["image"], one["verified"]) == (f"{REGISTRY}/scx_fifo:v1", "unsigned-allowed")
+    assert "COLOUR=blue" in schedctl.machine.run(f"tr '\\0' '\\n' </proc/{one['pid']}/environ").stdout.split()
+
+    status = schedctl.read("status")
+    assert (status["status"], status["kernel"]["ops"], status["discrepancy"]) == ("running", FIFO, None)
+    assert status["scheduler"]["container_id"] == one["id"]
+
+    refused = schedctl.run("run scx_fifo", code=10).stderr
+    assert FIFO in refused
+    assert "mine" in refused
+    assert "schedctl switch" in refused
+
+    there = schedctl.run(f"switch {REGISTRY}/scx_fifo:v2").stdout
+    assert re.search(rf"attached as {FIFO2}.*in place of mine; gap [\d.]+ m?s", there)
+    back = schedctl.read("switch scx_fifo")
+    assert (back["container"]["ops"], back["gap_seconds"] > 0) == (FIFO, True)
+
+    assert "error:" in schedctl.run("switch scx_reject", code=15).stderr
+    assert read_slot(schedctl.machine) == Slot("enabled", FIFO)
+    assert len(list_ours(schedctl)) == 1
+    assert f"attached {FIFO}" in schedctl.run(f"logs {back['container']['id'][:6]} --tail 5").stdout
+
+    (stopped,) = schedctl.read("stop")["stopped"]
+    assert (stopped["was_attached"], stopped["killed"]) == (True, False)
+    assert_nothing_left(schedctl)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("run scx_reject", 11, "verifier"),
+        ("run scx_idle --timeout 3", 13, "attach"),
+        ("run scx_stall --attach -- 1", 12, "stall"),
+        ("run scx_mortal --attach -- 10", 1, "exit code 3"),
+    ],
+    ids=["rejected", "never-attaches", "ejected", "dies-later"],
+)
+def test_what_goes_wrong_is_explained_and_leaves_nothing(schedctl: Schedctl, words: str, code: int, said: str) -> None:
+    result = schedctl.run(words, code=code)
+    assert said in result.stderr
+    assert_nothing_left(schedctl)
+
+
+def test_one_that_ignores_sigterm_is_killed_and_detached(schedctl: Schedctl) -> None:
+    schedctl.run("run scx_stubborn")
+    (stopped,) = schedctl.read("stop scx_stubborn --timeout 1")["stopped"]
+    assert (stopped["killed"], stopped["was_attached"]) == (True, True)
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def test_a_signal_while_it_waits_leaves_nothing(schedctl: Schedctl) -> None:
+    signal = "TERM" if schedctl.driver == "docker" else "INT"  # the same to schedctl, whatever the runtime
+    process = schedctl.start("run --timeout 170 scx_idle", LOG)
+    schedctl.wait_for_word(LOG, "waiting for the kernel")
+    schedctl.machine.run(f"kill -{signal} {process}")
+    code, said = schedctl.wait_for_end(LOG)
+    assert (code, "interrupted" in said) == (130, True)
+    assert_nothing_left(schedctl)
+
+
+def test_attached_run_shows_the_output_and_ctrl_c_stops_it(schedctl: Schedctl) -> None:
+    process = schedctl.start("run --attach scx_fifo", LOG)
+    schedctl.wait_for_word(LOG, f"attached {FIFO}\n")
+    assert read_slot(schedctl.machine) == Slot("enabled", FIFO)
+    schedctl.machine.run(f"kill -INT {process}")
+    assert schedctl.wait_for_end(LOG)[0] == 0
+    assert_nothing_left(schedctl)
+
+
+@only("podman")
+def test_no_wait_returns_at_once_and_status_tells_the_rest(schedctl: Schedctl) -> None:
+    schedctl.run("run --no-wait scx_idle")
+    status = schedctl.read("status", code=2)
+    assert status["status"] == "managed-detached"
+    assert "schedctl" in status["remedy"]
+
+
+@only("docker")
+def test_one_that_fails_is_started_again(schedctl: Schedctl) -> None:
+    before = int(schedctl.machine.run("cat /sys/kernel/sched_ext/enable_seq").stdout)
+    schedctl.run("run scx_mortal --restart on-failure:1 -- 10")
+    twice = f"until [ $(cat /sys/kernel/sched_ext/enable_seq) -eq {before + 2} ]; do sleep 0.2; done"
+    schedctl.machine.run(twice, timeout=SECONDS)
+    wait_detached(schedctl.machine)
+    (one,) = schedctl.read("ps --all")["containers"]
+    assert (one["state"], one["exit_code"], one["restart"]) == ("exited", 3, "on-failure:1")

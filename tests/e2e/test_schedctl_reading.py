@@ -1,0 +1,126 @@
+"""The commands that tell, the scheduler that is not ours, and the real ones; the runtime is whichever answers first."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from lab.machine import Machine
+from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
+from tests.e2e.runtimes import PODMAN, REGISTRY
+from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
+
+
+@pytest.fixture(scope="module")
+def schedctl(machine: Machine) -> Iterator[Schedctl]:
+    schedctl = Schedctl.install(machine)
+    yield schedctl
+    schedctl.run("stop --all")
+
+
+@pytest.fixture
+def foreign(schedctl: Schedctl) -> Iterator[None]:
+    """A scheduler that somebody started by hand: its container has no label of ours."""
+    PODMAN.run(schedctl.machine, "scx_fifo:v2", "by-hand")
+    wait_attached(schedctl.machine, "schedkit_fifo2")
+    yield
+    schedctl.machine.run("podman rm -f -t 5 by-hand", timeout=SECONDS)
+    wait_detached(schedctl.machine)
+
+
+def test_what_was_pulled_is_marked_in_list_and_versions(schedctl: Schedctl) -> None:
+    pulled = schedctl.read("pull scx_fifo")
+    rows = {row["name"]: row for row in schedctl.read("list")["schedulers"]}
+    assert (rows["scx_fifo"]["pulled"], rows["scx_fifo"]["attached"]) == (True, False)
+    assert rows["scx_lavd"]["pulled"] is False  # of the built-in catalog
+    versions = {row["tag"]: row for row in schedctl.read("versions scx_fifo")["versions"]}
+    assert set(versions) == {"v1", "v2"}
+    assert versions["v1"] == {"tag": "v1", "digest": pulled["digest"], "here": True}
+
+
+def test_info_tells_the_labels_and_that_this_kernel_meets_them(schedctl: Schedctl) -> None:
+    info = schedctl.read("info scx_rusty")
+    assert (info["title"], info["image_version"], info["kernel_min_version"]) == ("scx_rusty", "1.1.4", "6.12")
+    assert (info["kernel"]["fits"], info["platforms"]) == (True, ["linux/amd64"])
+    assert info["size"] > 1_000_000
+
+
+def test_without_consent_nothing_unsigned_runs_or_is_pulled(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    strict = SETTINGS.replace("SCHEDCTL_ALLOW_UNSIGNED=1", "")
+    for command in ("run scx_bpfland", "pull scx_bpfland"):
+        result = machine.run(f"{strict} schedctl {command}", check=False, timeout=SECONDS)
+        assert result.code == 21
+        assert "--allow-unsigned" in result.stderr
+    assert "scx_bpfland" not in machine.run("podman images").stdout
+
+
+def test_a_scheduler_started_by_hand_is_told_refused_and_detached(schedctl: Schedctl, foreign: None) -> None:
+    status = schedctl.read("status", code=2)
+    assert status["status"] == "orphaned-kernel-state"
+    assert status["holder"]["command"] == "scx_fifo"
+    assert "schedctl detach" in status["remedy"]
+
+    refused = schedctl.run("run scx_fifo", code=10).stderr
+    assert f"process {status['holder']['pid']} (scx_fifo)" in refused
+
+    assert "--yes" in schedctl.run("detach </dev/null", code=64).stderr
+    assert read_slot(schedctl.machine).state == "enabled"
+
+    detached = schedctl.read("detach --yes")
+    assert detached["ops"] == "schedkit_fifo2"
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def test_detach_asks_on_a_terminal_and_takes_no_for_an_answer(schedctl: Schedctl, foreign: None) -> None:
+    ask = f"script -qec '{schedctl.line('detach')}' /dev/null"
+    assert schedctl.machine.run(f"echo n | {ask}", check=False, timeout=SECONDS).code == 130
+    assert read_slot(schedctl.machine).state == "enabled"
+    assert schedctl.machine.run(f"echo y | {ask}", check=False, timeout=SECONDS).code == 0
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def test_doctor_finds_nothing_blocking_here(schedctl: Schedctl) -> None:
+    report = schedctl.read("doctor --offline")
+    outcomes = {check["id"]: check["outcome"] for check in report["checks"]}
+    assert report["summary"]["blocking"] == 0
+    assert {outcomes[f"runtime.{name}_socket"] for name in ("podman", "docker", "containerd")} == {"ok"}
+    assert outcomes["kernel.sched_ext"] == "ok"
+
+
+def test_completion_offers_names_and_running_ids(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    assert machine.run("schedctl completion bash | bash -n", timeout=SECONDS).code == 0
+
+    def complete(*words: str) -> list[str]:
+        line = " ".join(words)
+        asked = f"_SCHEDCTL_COMPLETE=bash_complete COMP_WORDS='{line}' COMP_CWORD={len(words) - 1}"
+        said = machine.run(f"{SETTINGS} {asked} schedctl", timeout=SECONDS).stdout
+        return [entry.partition(",")[2] for entry in said.split()]
+
+    assert complete("schedctl", "run", "scx_ru") == ["scx_rustland", "scx_rusty"]
+    schedctl.run("run scx_fifo")
+    assert complete("schedctl", "stop", "scx_") == ["scx_fifo"]
+    schedctl.run("stop")
+
+
+def test_real_schedulers_switch_there_and_back_and_serve_statistics(schedctl: Schedctl) -> None:
+    assert schedctl.read("run scx_rusty --timeout 60")["container"]["ops"].startswith("rusty")
+    samples = [json.loads(line) for line in schedctl.run("watch -o json --count 3").stdout.splitlines()]
+    assert len(samples) == 3
+    assert {sample["kernel"]["state"] for sample in samples} == {"enabled"}
+    assert all(sample["uptime_seconds"] > 0 for sample in samples)
+    assert any(isinstance(sample["stats"], dict) and "unknown" not in sample["stats"] for sample in samples)
+    assert len(schedctl.run("watch --count 2").stdout.splitlines()) == 2
+
+    there = schedctl.read("switch scx_bpfland --timeout 60")
+    assert there["container"]["ops"].startswith("bpfland")
+    back = schedctl.run("switch scx_rusty --timeout 60").stdout
+    assert "; gap " in back
+    schedctl.run("stop")
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def test_an_image_of_a_repository_nobody_knows_is_not_found(schedctl: Schedctl) -> None:
+    assert "scx_rusty" in schedctl.run("run scx_rusti", code=66).stderr
+    assert "error:" in schedctl.run(f"run {REGISTRY}/scx_nothing", code=66).stderr

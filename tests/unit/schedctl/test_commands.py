@@ -1,0 +1,388 @@
+"""Each command over stand-ins of what lies below it: its options, its words, its JSON and its exit code."""
+
+import json
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from schedkit.errors import SchedkitError, UsageError
+from schedkit.host import doctor, managed, run, status, stop, supervise, switch, watching
+from schedkit.host.detaching import Detached, Foreign
+from schedkit.host.errors import EjectedError
+from schedkit.host.model import Restart, RunRequest, Status, Summary
+from schedkit.host.stop import Stopped
+from schedkit.host.watching import Sample
+from schedkit.images import catalog
+from schedkit.kernel import preflight
+from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.detach import Way
+from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.model import ContainerState
+from schedkit.schedctl import session as sessions
+from schedkit.schedctl.main import schedctl
+from schedkit.schedctl.schema import missing, undocumented
+from schedkit.schedctl.session import Session
+from schedkit.unknown import Unknown
+from tests.unit.schedctl.fakes import (
+    ATTACHED,
+    DIGEST,
+    HOLDER,
+    ID,
+    KERNEL,
+    NOW,
+    OBSERVED,
+    SWITCHED,
+    FakeRegistry,
+    FakeRuntime,
+    make_container,
+)
+
+SILENT = Silent("docker", "/run/docker.sock", "no answer", absent=False)
+STOPPED = Stopped(make_container(), "scx_rusty", was_attached=True, killed=False, exit_code=0, seconds=0.5)
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRuntime:
+    """A host where everything works, and scx_rusty is attached."""
+    runtime = FakeRuntime()
+    for name in ("SCHEDCTL_DRIVER", "SCHEDCTL_CATALOG", "SCHEDCTL_ALLOW_UNSIGNED", "SCHEDCTL_TRUST_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.setattr(sessions, "find_runtimes", lambda *_: ([runtime], []))
+    monkeypatch.setattr(sessions, "open_runtime", lambda *_: runtime)
+    monkeypatch.setattr(Session, "registry", FakeRegistry())
+    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED)
+    return runtime
+
+
+def call(*words: str, code: int = 0, input: str | None = None) -> Result:
+    result = CliRunner().invoke(schedctl, words, input=input, standalone_mode=False)
+    if isinstance(result.exception, SchedkitError):
+        assert result.exception.exit_code == code, result.exception.message
+    elif result.exception is not None and not isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
+    else:
+        assert (result.return_value or 0) == code
+    return result
+
+
+def read(*words: str, code: int = 0) -> Any:
+    document = json.loads(call(words[0], "-o", "json", *words[1:], code=code).stdout)
+    assert document["version"] == "1"
+    assert undocumented(words[0], document) == []
+    assert missing(words[0], document) == []
+    return document
+
+
+def note(monkeypatch: pytest.MonkeyPatch, module: object, name: str, answer: object) -> list[tuple[Any, ...]]:
+    """Put something in a function's place that notes how it is called."""
+    calls: list[tuple[Any, ...]] = []
+
+    def stand_in(*arguments: object, **options: object) -> object:
+        calls.append((*arguments, options))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, name, stand_in)
+    return calls
+
+
+def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, run, "run", ATTACHED)
+    monkeypatch.setenv("COLOUR", "blue")
+    words = "run scx_rusty --version 1.1.3 --name mine --env A=b=c -e COLOUR --timeout 7 --allow-unsigned -- --slice 20"
+    document = read(*words.split())
+    assert (document["scheduler"], document["container"]["ops"]) == ("scx_rusty", "rusty_1.1.4")
+    _, chosen, everywhere, request, verify, _, _ = calls[0]
+    assert chosen is runtime
+    assert everywhere == [runtime]
+    assert isinstance(request, RunRequest)
+    assert str(request.image.source) == "ghcr.io/schedkit/scx_rusty:1.1.3"
+    assert (request.name, request.args, request.timeout, request.wait) == ("mine", ("--slice", "20"), 7.0, True)
+    assert request.env == {"A": "b=c", "COLOUR": "blue"}
+    assert verify(request.image) == "unsigned-allowed"
+
+
+def test_run_of_an_unsigned_image_is_a_loud_warning_with_consent_and_refused_without(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verifying(*arguments: Any) -> Any:
+        request, verify = arguments[3:5]
+        verify(request.image)
+        return ATTACHED
+
+    monkeypatch.setattr(run, "run", verifying)
+    refused = call("run", "scx_rusty", code=21)
+    assert isinstance(refused.exception, SchedkitError)
+    assert "--allow-unsigned" in refused.exception.hint
+    assert "NOT VERIFIED" in call("run", "scx_rusty", "--allow-unsigned").stderr
+    monkeypatch.setenv("SCHEDCTL_ALLOW_UNSIGNED", "1")
+    assert "NOT VERIFIED" in call("run", "scx_rusty").stderr
+
+
+def test_what_a_scheduler_said_is_shown_before_the_error(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(monkeypatch, run, "run", EjectedError("thrown out", log=("first", "second \x1b[2J")))
+    result = call("run", "scx_rusty", code=12)
+    assert result.stderr.splitlines()[-2:] == ["  | first", "  | second �[2J"]
+
+
+def test_run_with_restart_starts_a_supervisor(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(monkeypatch, run, "run", ATTACHED)
+    spawned = note(monkeypatch, supervise, "spawn_supervisor", 77)
+    call("run", "scx_rusty", "--restart", "on-failure:3")
+    command = spawned[0][0]
+    assert command[:3] == [sys.executable, "-m", "schedkit.schedctl"]
+    assert command[-6:] == ["--driver", "podman", "--socket", "/run/podman.sock", "supervise", ID]
+    call("run", "scx_rusty")
+    assert len(spawned) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "scx_rusty", "--restart", "always"],
+        ["run", "scx_rusty", "--restart", "on-failure", "--attach"],
+        ["run", "scx_rusty", "--restart", "on-failure", "--no-wait"],
+        ["run", "scx_rusty", "--env", "=x"],
+        ["run", "scx_rusty", "--env", "NOT_SET_ANYWHERE"],
+        ["stop", "x", "--all"],
+        ["detach"],
+    ],
+)
+def test_wrong_words_are_usage_errors(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    started = note(monkeypatch, run, "run", ATTACHED)
+    monkeypatch.setattr("schedkit.schedctl.commands.detach.find_foreign", lambda *_: FOREIGN)
+    call(*words, code=64)
+    assert started == []
+
+
+@pytest.mark.parametrize("command", ["run", "switch"])
+def test_an_option_that_is_the_schedulers_own_is_told_where_it_belongs(command: str) -> None:
+    result = CliRunner().invoke(schedctl, [command, "scx_lavd", "--performance"], standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.message == "No such option '--performance'."
+    assert (
+        result.exception.hint
+        == f"the scheduler's own options go after --: schedctl {command} scx_lavd -- --performance"
+    )
+
+
+def test_attached_run_prints_the_output_as_it_is(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(monkeypatch, run, "run", ATTACHED)
+    removed = note(monkeypatch, sys.modules["schedkit.host.containers"], "discard", None)
+    result = call("run", "scx_rusty", "--attach")
+    assert result.stdout_bytes == b"attached\n\xff raw \n"
+    assert removed[0][1] == ID
+
+
+def test_ctrl_c_in_an_attached_run_stops_it_and_is_success(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(monkeypatch, run, "run", ATTACHED)
+    stopped = note(monkeypatch, stop, "stop", STOPPED)
+    note(monkeypatch, runtime, "stream_logs", KeyboardInterrupt())
+    call("run", "scx_rusty", "--attach")
+    assert stopped[0][2] == ID
+
+
+def test_switch_prints_the_gap(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, switch, "switch", SWITCHED)
+    assert "in place of scx_lavd; gap 42 ms" in call("switch", "scx_rusty", "--restart", "no").stdout
+    assert read("switch", "scx_rusty")["gap_seconds"] == 0.042
+    assert calls[0][3].restart == Restart()
+
+
+def test_stop_tells_what_it_did(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = note(monkeypatch, sys.modules["schedkit.schedctl.commands.stop"], "stop", STOPPED)
+    many = note(monkeypatch, sys.modules["schedkit.schedctl.commands.stop"], "stop_all", [])
+    assert read("stop", "scx_rusty", "--timeout", "3")["stopped"][0]["was_attached"] is True
+    assert (one[0][2], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
+    assert call("stop").stdout == f"scx_rusty (podman {ID[:12]}): detached and removed after 500 ms\n"
+    assert call("stop", "--all").stdout == "nothing of ours is here\n"
+    assert len(many) == 1
+
+
+def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:
+    titles, row = call("ps").stdout.splitlines()
+    assert titles.split() == ["PID", "ID", "NAME", "IMAGE", "DRIVER", "UPTIME", "ATTACHED", "VERIFIED"]
+    assert row.split()[:5] == ["4242", ID[:12], "scx_rusty", "ghcr.io/schedkit/scx_rusty:latest", "podman"]
+    assert row.split()[-2:] == ["yes", "unsigned-allowed"]
+    (one,) = read("ps")["containers"]
+    assert (one["digest"], one["args"], one["supervised"]) == (DIGEST, ["--slice", "20"], False)
+
+
+def test_a_driver_that_cannot_be_asked_is_told_with_the_list(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, silent=(SILENT,)))
+    assert "docker could not be asked: no answer" in call("ps").stderr
+    assert read("ps")["silent"][0]["absent"] is False
+
+
+@pytest.mark.parametrize(
+    ("summary", "code"), [(Summary.RUNNING, 0), (Summary.MANAGED_MISMATCH, 2), (Summary.UNKNOWN, 1)]
+)
+def test_status_ends_with_the_code_of_what_it_found(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, summary: Summary, code: int
+) -> None:
+    found = Status(summary, "A sentence.", "schedctl stop" if code else "", KERNEL, OBSERVED.managed, HOLDER, (SILENT,))
+    note(monkeypatch, status, "read_status", found)
+    document = read("status", code=code)
+    assert (document["status"], document["schema_version"]) == (summary.value, "1")
+    assert document["discrepancy"] == ("A sentence." if code else None)
+    assert document["scheduler"]["container_id"] == ID
+    text = call("status", code=code).stdout
+    assert summary.value in text
+    assert "A sentence." in text
+    assert ("mend        schedctl stop" in text) is bool(code)
+    assert "restart on-failure:3, but nobody watches over it" in text
+
+
+def test_status_shows_what_it_could_not_read(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = KernelState(Unknown("permission denied"))
+    note(monkeypatch, status, "read_status", Status(Summary.UNKNOWN, "?", "", kernel, (), Unknown("not root")))
+    document = read("status", code=1)
+    assert document["kernel"]["enabled"] == {"unknown": "permission denied"}
+    assert document["holder"] == {"unknown": "not root"}
+    assert "kernel      unknown (permission denied)" in call("status", code=1).stdout
+
+
+def test_list_marks_what_is_here(runtime: FakeRuntime) -> None:
+    rows = {row["name"]: row for row in read("list")["schedulers"]}
+    assert (rows["scx_rusty"]["pulled"], rows["scx_rusty"]["attached"]) == (True, True)
+    assert (rows["scx_lavd"]["pulled"], rows["scx_lavd"]["attached"]) == (False, False)
+    assert "scx_rusty" in next(line for line in call("list").stdout.splitlines() if "attached" in line)
+
+
+def test_list_does_not_claim_to_know_what_a_silent_driver_has(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, silent=(SILENT,)))
+    assert {row["pulled"] for row in read("list")["schedulers"]} == {None}
+
+
+def test_versions_are_the_registrys_with_what_is_here(runtime: FakeRuntime) -> None:
+    document = read("versions", "scx_rusty", "--limit", "2")
+    assert [row["tag"] for row in document["versions"]] == ["latest", "1.1.4"]
+    assert (document["total"], document["versions"][0]["here"]) == (3, True)
+    assert "1 older" in call("versions", "scx_rusty", "--limit", "2").stderr
+
+
+def test_info_says_whether_this_kernel_will_do(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = note(monkeypatch, preflight, "find_obstacles", [])
+    assert read("info", "scx_rusty")["kernel"] == {"fits": True, "obstacles": []}
+    assert asked[0][-1] == {"min_version": "6.12"}
+    bad = Check("kernel.version", Outcome.ERROR, "Linux 6.1", "a newer one")
+    note(monkeypatch, preflight, "find_obstacles", [bad, Check("caps.cap_bpf", Outcome.ERROR, "not held")])
+    document = read("info", "scx_rusty")
+    assert document["kernel"]["fits"] is False
+    assert [one["id"] for one in document["kernel"]["obstacles"]] == ["kernel.version"]
+    assert "kernel.version: Linux 6.1 (a newer one)" in call("info", "scx_rusty").stdout
+
+
+def test_pull_shows_progress_and_obeys_the_same_rule_as_run(runtime: FakeRuntime) -> None:
+    call("pull", "scx_rusty", code=21)
+    assert runtime.pulled == []
+    assert read("pull", "scx_rusty", "--allow-unsigned")["digest"] == DIGEST
+    assert runtime.pulled == [DIGEST]
+    assert "100% of" in call("pull", "scx_rusty", "--allow-unsigned").stderr
+
+
+def test_logs_are_bytes_as_they_are(runtime: FakeRuntime) -> None:
+    assert call("logs", ID[:5], "--tail", "3").stdout_bytes == b"attached\n\xff raw \n"
+
+
+FOREIGN = Foreign("rusty", KERNEL, HOLDER, Way("detach BPF link 17", 17))
+
+
+def test_detach_says_what_it_will_do_and_does_it_with_a_yes(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["schedkit.schedctl.commands.detach"]
+    note(monkeypatch, module, "find_foreign", FOREIGN)
+    done = note(monkeypatch, module, "end_foreign", Detached(FOREIGN, KernelState(State.DISABLED)))
+    result = call("detach", code=64)
+    assert "detach BPF link 17" in result.stderr
+    assert done == []
+    assert read("detach", "--yes")["way"] == "detach BPF link 17"
+    assert call("detach", "-y").stdout == "rusty is detached; the kernel says disabled\n"
+
+
+def test_doctor_ends_with_1_when_something_blocks(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    checks = [Check("kernel.version", Outcome.OK, "6.12"), Check("kernel.config", Outcome.UNKNOWN, "?")]
+    note(monkeypatch, doctor, "examine", checks)
+    assert read("doctor")["summary"] == {"passed": 1, "failed": 0, "skipped": 1, "blocking": 0}
+    note(monkeypatch, doctor, "examine", [*checks, Check("runtime.any", Outcome.ERROR, "none", "start one")])
+    assert read("doctor", code=1)["checks"][2]["status"] == "fail"
+    assert "fix: start one" in call("doctor", code=1).stdout
+
+
+def test_doctor_offline_asks_no_registry(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, doctor, "examine", [])
+    call("doctor", "--offline")
+    call("doctor")
+    assert calls[0][-1] == {}
+    assert callable(calls[1][-1]["probe"])
+    assert calls[1][-1]["registries"] == ["ghcr.io"]
+
+
+def test_watch_prints_a_line_or_a_document_for_each_look(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = Sample(NOW, KERNEL, 61.0, {"SCX_EV_X": 2.5}, Unknown("silent"))
+    monkeypatch.setattr(watching, "watch", lambda *_, **__: iter([sample] * 5))
+    assert (
+        call("watch", "--count", "2").stdout
+        == "2026-01-02T03:04:05Z  enabled  rusty_1.1.4  up 1m01s  SCX_EV_X 2.5/s\n" * 2
+    )
+    document = read("watch", "--count", "1")
+    assert (document["uptime_seconds"], document["rates"]) == (61.0, {"SCX_EV_X": 2.5})
+    assert document["stats"] == {"unknown": "silent"}
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef schedctl"), ("fish", "complete --")]
+)
+def test_completion_scripts_are_for_schedctl(shell: str, mark: str) -> None:
+    script = call("completion", shell).stdout
+    assert mark in script
+    assert f"_SCHEDCTL_COMPLETE={shell}_complete" in script
+
+
+def test_catalog_update_tells_what_changed(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, catalog, "update_catalogs", ["the catalog x: unchanged"])
+    said = json.loads(call("--catalog", "https://example.com/c.json", "catalog", "update", "-o", "json").stdout)
+    assert (said["changes"], undocumented("catalog update", said)) == (["the catalog x: unchanged"], [])
+    assert calls[0][0] == ("https://example.com/c.json",)
+    note(monkeypatch, catalog, "update_catalogs", [])
+    assert "nothing to update" in call("catalog", "update").stdout
+
+
+def test_logs_without_a_name_are_those_of_the_one_that_ended_last(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [
+        replace(
+            OBSERVED.managed[0],
+            container=make_container(
+                id=id, state=ContainerState.EXITED, pid=None, finished=NOW + timedelta(hours=hour)
+            ),
+        )
+        for id, hour in (("first", 1), ("last", 9), ("second", 5))
+    ]
+    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, managed=tuple(ended)))
+    asked = note(monkeypatch, runtime, "stream_logs", iter([b"bye\n"]))
+    assert call("logs").stdout == "bye\n"
+    assert asked[0][0] == "last"
+
+
+def test_supervise_watches_over_the_container_it_is_told(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, supervise, "supervise", None)
+    call("--driver", "podman", "--socket", "/run/podman.sock", "supervise", ID)
+    assert (calls[0][1], calls[0][2]) == (runtime, ID)

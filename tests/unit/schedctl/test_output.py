@@ -1,0 +1,123 @@
+import io
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain, printable, take_colour
+from schedkit.schedctl.talk import Terminal
+from schedkit.unknown import Unknown
+
+TITLES = ("ID", "NAME", "IMAGE")
+ROWS = [("1234", "scx_rusty", "ghcr.io/schedkit/scx_rusty:latest"), ("5", "scx_lavd", "x")]
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_in_a_pipe_nothing_is_cut() -> None:
+    table = Output(io.StringIO()).table(TITLES, ROWS, elastic=("IMAGE",))
+    assert table.splitlines() == [
+        "ID    NAME       IMAGE",
+        "1234  scx_rusty  ghcr.io/schedkit/scx_rusty:latest",
+        "5     scx_lavd   x",
+    ]
+
+
+@pytest.mark.parametrize("width", [30, 40, 49, 50, 200])
+def test_on_a_terminal_the_widest_elastic_column_is_cut_until_all_fits(width: int) -> None:
+    lines = Output(Screen(), width=width).table(TITLES, ROWS, elastic=("IMAGE", "NAME")).splitlines()
+    assert max(map(len, lines)) <= width
+    assert lines[1].startswith("1234  scx_rusty  ghcr.io")
+    assert ("…" in lines[1]) == (width < 50)
+
+
+def test_a_table_that_cannot_fit_keeps_its_columns_readable() -> None:
+    lines = Output(Screen(), width=5).table(TITLES, ROWS, elastic=("IMAGE",)).splitlines()
+    assert lines[1] == "1234  scx_rusty  ghcr.io…"
+
+
+def test_json_has_the_schemas_version_first() -> None:
+    stream = io.StringIO()
+    Output(stream, json=True).show(lambda: {"b": 1}, lambda: "text")
+    assert list(json.loads(stream.getvalue()).items()) == [("version", "1"), ("b", 1)]
+    assert stream.getvalue().endswith("}\n")
+
+
+def test_text_and_json_are_not_both_made() -> None:
+    def never() -> str:
+        raise AssertionError
+
+    Output(io.StringIO(), json=True).show(dict, never)
+
+
+def test_unknown_says_why_in_json() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    value = {"a": Unknown("no permission"), "b": (1, None), "at": moment}
+    assert plain(value) == {"a": {"unknown": "no permission"}, "b": [1, None], "at": "2026-01-02T03:04:05Z"}
+
+
+def test_what_comes_from_elsewhere_does_nothing_to_a_terminal() -> None:
+    assert printable("a\x1b[2Jb\r") == "a�[2Jb�"
+    assert "\x1b" not in Output(io.StringIO()).table(("A",), [("\x1b]0;title\x07",)])
+
+
+def test_colour_only_on_a_terminal_that_has_some_and_with_consent() -> None:
+    assert take_colour(Screen(), {"TERM": "xterm"})
+    assert not take_colour(Screen(), {"TERM": "xterm", "NO_COLOR": "1"})
+    assert not take_colour(Screen(), {"TERM": "dumb"})
+    assert not take_colour(io.StringIO(), {"TERM": "xterm"})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0s"), (59.9, "59s"), (60, "1m00s"), (3725, "1h02m"), (90000, "1d01h"), (-3, "0s")]
+)
+def test_spans_have_two_units(seconds: float, text: str) -> None:
+    assert format_span(seconds) == text == format_span(timedelta(seconds=seconds))
+
+
+def test_amounts_are_as_exact_as_they_are_of_use() -> None:
+    assert [format_bytes(n) for n in (0, 999, 1500, 15_000, 2_000_000, 3_500_000_000)] == [
+        "0 B", "999 B", "1.5 kB", "15 kB", "2.0 MB", "3.5 GB",
+    ]  # fmt: skip
+    assert [format_seconds(n) for n in (0.0123, 0.9, 1.25)] == ["12 ms", "900 ms", "1.2 s"]
+
+
+def test_progress_in_a_pipe_is_a_line_each_quarter() -> None:
+    stream = io.StringIO()
+    talk = Terminal(stream, {})
+    talk.step("pulling")
+    for done in range(0, 101, 5):
+        talk.progress(done, 100)
+    talk.close()
+    assert stream.getvalue().splitlines() == [
+        "pulling", "  25% of 100 B", "  50% of 100 B", "  75% of 100 B", "  100% of 100 B",
+    ]  # fmt: skip
+
+
+def test_progress_on_a_terminal_stays_on_one_line_and_leaves_it_clean() -> None:
+    stream = Screen()
+    talk = Terminal(stream, {"TERM": "xterm"})
+    talk.progress(50, 100)
+    talk.progress(0, 0)
+    talk.close()
+    assert "\n" not in stream.getvalue()
+    assert "[############............] 50 B of 100 B" in stream.getvalue()
+    assert stream.getvalue().endswith(" \r")
+
+
+def test_details_are_for_those_who_ask() -> None:
+    quiet, verbose = io.StringIO(), io.StringIO()
+    Terminal(quiet, {}).detail("x")
+    Terminal(verbose, {}, verbose=True).detail("x")
+    assert (quiet.getvalue(), verbose.getvalue()) == ("", "  x\n")
+
+
+def test_warnings_say_so() -> None:
+    stream = io.StringIO()
+    Terminal(stream, {}).warn("careful")
+    assert stream.getvalue() == "warning: careful\n"

@@ -1,0 +1,181 @@
+"""The program as a process: what it prints where, how it ends, and what it does not import."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from schedkit import __version__
+from schedkit.runtimes.drivers import DRIVERS
+from schedkit.schedctl.main import HELP, HIDDEN, schedctl
+from schedkit.schedctl.options import DRIVER_NAMES
+
+# What takes long to import, or is for others: none of it may be there when a command does not need it.
+HEAVY: tuple[str, ...] = (
+    "aiohttp",
+    "concurrent.futures",
+    "cryptography",
+    "difflib",
+    "google.protobuf",
+    "grpc",
+    "http.client",
+    "msgspec",
+)
+HEAVY += ("logging", "pydantic", "sigstore", "ssl", "subprocess", "tempfile", "tomllib", "tuf", "urllib.request")
+HEAVY += ("urllib3", "yaml")
+# --help needs none of our own rooms either.
+ROOMS: tuple[str, ...] = ("schedkit.host", "schedkit.images", "schedkit.kernel", "schedkit.runtimes", "schedkit.trust")
+ROOMS += ("schedkit.schedctl.commands",)
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    code = "from schedkit.schedctl.main import main; main()"
+    environ = {**os.environ, "XDG_CONFIG_HOME": "/nonexistent", **variables}
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
+
+
+def imported_by(*arguments: str) -> set[str]:
+    """All modules that one invocation imports."""
+    code = (
+        "import atexit, sys\n"
+        "atexit.register(lambda: print('MODULES', *sys.modules, file=sys.stderr))\n"
+        "from schedkit.schedctl.main import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    return set(done.stderr.rpartition("MODULES ")[2].split())
+
+
+def test_version_and_help_are_data_on_stdout() -> None:
+    version = run("--version")
+    assert (version.stdout, version.stderr, version.returncode) == (f"schedctl {__version__}\n", "", 0)
+    assert run("--help").stdout.startswith("Usage: schedctl ")
+
+
+def test_unknown_command_is_a_usage_error_with_a_hint() -> None:
+    done = run("frobnicate")
+    assert done.returncode == 64
+    assert done.stdout == ""
+    assert done.stderr == "error: No such command 'frobnicate'.\nhint: 'schedctl --help' shows what it takes\n"
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_help_says_of_each_command_what_the_command_says_itself(name: str) -> None:
+    command = schedctl.get_command(click.Context(schedctl), name)
+    assert command is not None
+    assert command.short_help == HELP[name]
+
+
+def test_help_lists_every_command() -> None:
+    said = run("--help").stdout
+    for name, text in HELP.items():
+        assert any(line.split(maxsplit=1) == [name, text] for line in said.splitlines()), name
+
+
+def test_every_command_is_in_help_or_hidden() -> None:
+    assert not set(HELP) & set(HIDDEN)
+    hidden = schedctl.get_command(click.Context(schedctl), "supervise")
+    assert hidden is not None
+    assert hidden.hidden
+
+
+def test_global_options_are_taken_before_and_after_the_command() -> None:
+    for words in (
+        ["--driver", "lxc", "status"],
+        ["status", "--driver", "lxc"],
+        ["-d", "docker", "status", "-d", "lxc"],
+    ):
+        done = run(*words)
+        assert (done.returncode, done.stderr.splitlines()[0]) == (64, "error: unknown driver 'lxc'")
+
+
+def test_driver_from_the_environment_is_checked_too() -> None:
+    done = run("ps", SCHEDCTL_DRIVER="lxc")
+    assert done.returncode == 64
+    assert "SCHEDCTL_DRIVER" in done.stderr
+
+
+def test_socket_needs_a_driver() -> None:
+    done = run("--socket", "/run/some.sock", "ps")
+    assert done.returncode == 64
+    assert "--driver" in done.stderr
+
+
+def test_help_knows_the_drivers_there_are() -> None:
+    assert list(DRIVER_NAMES) == ["auto", *DRIVERS]
+
+
+def test_help_imports_nothing_it_does_not_need() -> None:
+    modules = imported_by("--help")
+    assert "click" in modules
+    assert [name for name in HEAVY if name in modules] == []
+    assert [name for name in ROOMS if any(one == name or one.startswith(f"{name}.") for one in modules)] == []
+
+
+@pytest.mark.parametrize("command", ["status", "ps"])
+def test_what_is_asked_often_imports_nothing_heavy(command: str) -> None:
+    modules = imported_by(command)
+    assert "schedkit.host.managed" in modules
+    assert [name for name in HEAVY if name in modules] == []
+
+
+def test_one_command_does_not_import_another() -> None:
+    modules = imported_by("status")
+    found = [name for name in modules if name.startswith("schedkit.schedctl.commands.")]
+    assert found == ["schedkit.schedctl.commands.status"]
+
+
+def test_a_reader_that_leaves_is_no_traceback() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m schedkit.schedctl list | head -1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("NAME")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_it_as_ctrl_c_does(number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "schedkit.schedctl", "watch", "-o", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["version"] == "1"
+        process.send_signal(number)
+        _, said = process.communicate()
+    assert (process.returncode, said.strip()) == (130, "interrupted")
+
+
+def complete(*words: str, **variables: str) -> list[str]:
+    """What bash would offer for the last word; nothing may be said on stderr, whatever is wrong."""
+    asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    done = run(_SCHEDCTL_COMPLETE="bash_complete", **asked, **variables)
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+def test_completion_offers_commands_options_and_names() -> None:
+    assert complete("schedctl", "st") == ["stop", "status"]
+    assert complete("schedctl", "run", "scx_rust") == ["scx_rustland", "scx_rusty"]
+    assert complete("schedctl", "--driver", "po") == ["podman"]
+    assert "--allow-unsigned" in complete("schedctl", "run", "--")
+
+
+def test_completion_looks_into_the_catalog_that_the_line_names(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog.json"
+    catalog.write_text('{"our_sched": {"imageURI": "localhost:5000/our_sched"}}')
+    assert complete("schedctl", "--catalog", str(catalog), "run", "our") == ["our_sched"]
+    assert complete("schedctl", "run", "our", SCHEDCTL_CATALOG=str(catalog)) == ["our_sched"]
+
+
+def test_completion_is_silent_about_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "schedkit").mkdir()
+    (tmp_path / "schedkit/config.toml").write_text("torn =")
+    assert complete("schedctl", "run", "scx", XDG_CONFIG_HOME=str(tmp_path)) == []
+    assert complete("schedctl", "stop", "x") == []

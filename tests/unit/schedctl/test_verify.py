@@ -1,0 +1,139 @@
+"""`schedctl verify`, and the same rule in `run`, `switch` and `pull`, over a registry that holds real signatures."""
+
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import SchedkitError
+from schedkit.images.image import Image
+from schedkit.images.reference import Reference
+from schedkit.schedctl.session import Session
+from tests.unit.schedctl.fakes import FakeRuntime
+from tests.unit.schedctl.test_commands import call, read, runtime
+from tests.unit.trust.material import Sigstore, make_key, pem, sign_bundle
+from tests.unit.trust.shelf import REPOSITORY, Shelf, make_image
+
+__all__ = ["runtime"]
+NAME = f"{REPOSITORY}:v1"
+KEY = make_key()
+
+
+class Registry(Shelf):
+    """A shelf that can be asked for its image, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.image = make_image(self)
+
+    def fetch_image(self, reference: Reference) -> Image:
+        self.asked.append(str(reference))
+        return self.image
+
+    def find_credentials(self, reference: Reference) -> None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def registry(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Registry:
+    """An image signed with KEY, and a policy that wants KEY."""
+    registry = Registry()
+    registry.add_bundle(registry.image.digest, sign_bundle(registry.image.digest, KEY))
+    monkeypatch.setattr(Session, "registry", registry)
+    monkeypatch.setattr(runtime, "fetch_digests", lambda: frozenset({registry.image.digest}))
+    (tmp_path / "cosign.pub").write_bytes(pem(KEY))
+    (tmp_path / "policy.yaml").write_text("keys: [{path: cosign.pub}]")
+    monkeypatch.setenv("SCHEDCTL_TRUST_POLICY", str(tmp_path / "policy.yaml"))
+    return registry
+
+
+def wants_another(tmp_path: Path) -> str:
+    (tmp_path / "other.pub").write_bytes(pem(make_key()))
+    (tmp_path / "other.yaml").write_text("keys: [{path: other.pub}]")
+    return str(tmp_path / "other.yaml")
+
+
+def test_verify_tells_who_signed_and_by_which_policy(registry: Registry) -> None:
+    said = call("verify", NAME).stdout
+    assert "verified    yes" in said
+    assert "signed by   key SHA256:" in said
+    document = read("verify", NAME)
+    assert (document["verified"], document["reason"], document["rule"]) == (True, None, "default")
+    assert document["digest"] == registry.image.digest
+    assert document["signatures"][0]["how"] == "key"
+
+
+def test_verify_tells_why_not_with_a_code_and_each_attempt(registry: Registry, tmp_path: Path) -> None:
+    result = call("verify", NAME, "--trust-policy", wants_another(tmp_path), code=22)
+    assert "  | referrer sha256:" in result.stderr
+    document = read("verify", NAME, "--trust-policy", wants_another(tmp_path), code=22)
+    assert (document["verified"], document["reason"], document["signatures"]) == (False, "Untrusted", [])
+    assert document["attempts"][0]["reason"] == "untrusted"
+    registry.referrers.clear()
+    assert call("verify", NAME, code=21).stdout == ""
+
+
+def test_keyless_verdict_tells_its_log_entry(registry: Registry, tmp_path: Path) -> None:
+    sigstore = Sigstore()
+    registry.add_bundle(registry.image.digest, sign_bundle(registry.image.digest, sigstore.issue(), sigstore))
+    (tmp_path / "root.json").write_bytes(sigstore.trusted_root())
+    (tmp_path / "keyless.yaml").write_text(
+        "trustedRoot: root.json\nidentities:\n"
+        "- {issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '^https://github.com/schedkit/'}\n"
+    )
+    words = ("verify", NAME, "--trust-policy", str(tmp_path / "keyless.yaml"))
+    assert "signed 2026-03-01 12:00:00 UTC, entry 3 of the log" in call(*words).stdout
+    (signature,) = read(*words)["signatures"]
+    assert (signature["how"], signature["log"]["index"]) == ("keyless", 3)
+
+
+def test_pull_notes_who_signed_and_pulls_nothing_that_is_refused(
+    registry: Registry, runtime: FakeRuntime, tmp_path: Path
+) -> None:
+    refused = call("pull", NAME, "--trust-policy", wants_another(tmp_path), code=22)
+    assert isinstance(refused.exception, SchedkitError)
+    assert "--allow-unsigned" in refused.exception.hint
+    assert runtime.pulled == []
+    assert read("pull", NAME)["verified"].startswith("key SHA256:")
+    assert runtime.pulled == [registry.image.digest]
+
+
+def test_allow_unsigned_still_tells_who_signed_and_else_warns_with_the_reason(
+    registry: Registry, tmp_path: Path
+) -> None:
+    assert read("pull", NAME, "--allow-unsigned")["verified"].startswith("key SHA256:")
+    result = call("pull", NAME, "--allow-unsigned", "--trust-policy", wants_another(tmp_path))
+    assert "NOT VERIFIED" in result.stderr
+    assert "no key of the policy made this signature" in result.stderr
+
+
+def test_policy_that_is_wrong_is_an_error_also_with_allow_unsigned(registry: Registry, tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("keys: []")
+    call("pull", NAME, "--allow-unsigned", code=65)
+    call("verify", NAME, code=65)
+
+
+def test_offline_uses_what_was_verified_before_and_asks_nobody(
+    registry: Registry, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("verify", NAME, "--offline", code=66)
+    assert registry.asked == []
+    call("verify", NAME)
+    registry.asked.clear()
+    assert read("verify", NAME, "--offline")["from_cache"] is True
+    assert read("pull", NAME, "--offline")["verified"].startswith("key SHA256:")
+    monkeypatch.setattr(runtime, "fetch_digests", frozenset)
+    runtime.pulled.clear()
+    call("pull", NAME, "--offline", code=66)
+    assert (registry.asked, runtime.pulled) == ([], [])
+
+
+def test_tag_that_moves_after_the_check_does_not_change_what_is_pulled(
+    registry: Registry, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One digest is resolved, verified and pulled; the tag is not looked at again."""
+    call("pull", NAME)
+    assert registry.asked.count(NAME) == 1
+    assert runtime.pulled == [registry.image.digest]
