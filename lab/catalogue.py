@@ -1,6 +1,7 @@
 """Everything the lab can make, and the store that holds it."""
 
 from lab import kube, rooms
+from lab.containerd import CONTAINERDS, RUNC
 from lab.disk import DISK
 from lab.helm import HELM
 from lab.images import DEBIAN, IMAGES, PYTHON
@@ -12,12 +13,14 @@ from lab.qemu import KVM, TCG
 from lab.schedulers import FIXTURES, SCHEDULERS
 from lab.sked_image import WHEELS
 from lab.store import Artefact, Store
+from lab.wheels import SCHEDCTL
 
 EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE),
     *(OLDEST.artefact, NEWEST.artefact),
     *(*kube.artefacts(kube.read_assets()), kube.KWOK, HELM),
-    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, PYTHON, WHEELS, DISK),
+    *(*CONTAINERDS.values(), RUNC),
+    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, PYTHON, WHEELS, SCHEDCTL, DISK),
     *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),
 )
 

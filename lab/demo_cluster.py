@@ -15,9 +15,10 @@ from lab.machine import Machine
 from lab.node import join
 from lab.progress import Progress
 from lab.session import remove_run, run_folder, sweep
-from lab.sked_image import PROJECT, TAG, build_sked
+from lab.sked_image import TAG, build_sked
 from lab.stage import Stage
 from lab.store import Store
+from lab.wheels import PROJECT
 from schedkit.cli import run_program
 
 FIFO = "localhost:5000/scx_fifo"

@@ -1,4 +1,4 @@
-"""The disk of the lab's machine: Debian with three container runtimes, a registry, cosign and a kubelet."""
+"""The disk of the lab's machine: Debian with container runtimes, a registry, cosign, a kubelet, schedctl's packages."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from lab.kube import KUBE
 from lab.paths import FILES, RECIPES
 from lab.rooms import BASE, TOOLS, forget_packages, install_packages, run_script
 from lab.store import Artefact, Build
+from lab.wheels import SCHEDCTL
 
 PACKAGES = (
     *("kmod", "iproute2", "nftables", "iptables", "procps", "dropbear-bin", "python3", "bpftool"),
@@ -39,6 +40,7 @@ def _build(build: Build) -> None:
             FILES: "/lab-files",
             build.need(KUBE) / "bin": "/kube",
             build.need(IMAGES): "/images",
+            build.need(SCHEDCTL): "/packages",
             build.need(NEWEST.artefact) / "modules": "/modules",
         },
     )
@@ -54,7 +56,7 @@ DISK = Artefact(
     "disk",
     (*PACKAGES, _RECIPE.read_text(), *_read_files()),
     _build,
-    needs=(BASE, TOOLS, KUBE, IMAGES, NEWEST.artefact),
-    adds_mb=1050,
+    needs=(BASE, TOOLS, KUBE, IMAGES, SCHEDCTL, NEWEST.artefact),
+    adds_mb=1150,
     peak_mb=2200,
 )

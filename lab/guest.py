@@ -47,7 +47,7 @@ class Guest:
         """Copy a file or a folder into the guest, to exactly `remote`."""
         if local.is_dir():
             packed = subprocess.run(["tar", "-C", str(local), "-cf", "-", "."], capture_output=True, check=True).stdout
-            self.run(f"mkdir -p {shlex.quote(remote)} && tar -C {shlex.quote(remote)} -xf -", input=packed)
+            self.run(f"mkdir -p {shlex.quote(remote)} && tar -C {shlex.quote(remote)} -xf -", input=packed, timeout=300)
         else:
             self.write(remote, local.read_bytes(), mode=local.stat().st_mode & 0o777)
 

@@ -19,6 +19,7 @@ from lab.store import Artefact, Build, Store, remove_tree
 from lab.waiting import wait_for
 
 BASES = "schedkit-lab"  # local base images are named schedkit-lab/NAME
+CATALOG = Path(__file__).parents[1] / "catalog"
 PYTHON_PACKAGES = ("python3", "python3-venv")
 START_SECONDS = 20.0
 REGISTRY_SETTINGS: dict[str, Any] = {
@@ -35,16 +36,23 @@ REGISTRY_SETTINGS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Image:
-    """One image of the lab, made from NAME.Containerfile; the first tag is its version."""
+    """One image of the lab; the first tag is its version."""
 
     name: str
     tags: tuple[str, ...]
     source: Artefact
 
     @property
+    def containerfile(self) -> Path:
+        """The fixtures' own, or the catalog's."""
+        if self.source is SCHEDULERS:
+            return CATALOG / self.name / "Containerfile"
+        return SOURCES / "images" / f"{self.name}.Containerfile"
+
+    @property
     def build_args(self) -> dict[str, str]:
-        base = {"BASE": f"{BASES}/runtime"} if self.source is SCHEDULERS else {}
-        return base | {"VERSION": self.tags[0]}
+        made = {"BASE": f"{BASES}/runtime", "BUILT": f"{BASES}/built"} if self.source is SCHEDULERS else {}
+        return made | {"VERSION": self.tags[0]}
 
 
 ALL = (
@@ -213,7 +221,12 @@ def _build_base(work: Build, name: str, root: Path) -> None:
 
 def _build_images(work: Build) -> None:
     _build_base(work, "runtime", work.need(SCHEDULERS) / "runtime")
-    bases = {"runtime": work.out / "bases/runtime"}
+    # Where the catalog's recipes look for programs that are compiled already.
+    built = work.work / "built"
+    work.run(["rm", "-rf", built])
+    work.run(["install", "-D", "-t", built / "opt/bin", *sorted((work.need(SCHEDULERS) / "bin").iterdir())])
+    _build_base(work, "built", built)
+    bases = {name: work.out / "bases" / name for name in ("runtime", "built")}
     with Registry(work.store, work.out / "registry") as registry:
         for image in ALL:
             with _folder(work.store, "image-") as folder:
@@ -221,7 +234,7 @@ def _build_images(work: Build) -> None:
                     _command(
                         work.store,
                         folder,
-                        containerfile=SOURCES / "images" / f"{image.name}.Containerfile",
+                        containerfile=image.containerfile,
                         context=work.need(image.source),
                         destinations=[f"docker://{registry.address}/{image.name}:{tag}" for tag in image.tags],
                         bases=bases if image.source is SCHEDULERS else {},
@@ -248,7 +261,7 @@ IMAGES = Artefact(
     "images",
     (
         *(f"{image.name}:{','.join(image.tags)}" for image in ALL),
-        *read_texts(SOURCES / "images", paths.RECIPES / "images.sh"),
+        *read_texts(*(image.containerfile for image in ALL), paths.RECIPES / "images.sh"),
     ),
     _build_images,
     needs=(rooms.TOOLS, FIXTURES, SCHEDULERS),

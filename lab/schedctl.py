@@ -14,6 +14,4 @@ def install_schedctl(machine: Machine) -> None:
     environment = f"PYTHONPATH={FOLDER}/source:{FOLDER}/packages"
     machine.guest.write(PYTHON, f'#!/bin/sh\n{environment} exec python3 "$@"\n'.encode(), mode=0o755)
     start = "import sys; sys.argv[0] = 'schedctl'; from schedkit.schedctl.main import main; main()"
-    machine.guest.write(
-        "/usr/local/bin/schedctl", f'#!/bin/sh\nexec {PYTHON} -c "{start}" "$@"\n'.encode(), mode=0o755
-    )
+    machine.guest.write("/usr/local/bin/schedctl", f'#!/bin/sh\nexec {PYTHON} -c "{start}" "$@"\n'.encode(), mode=0o755)

@@ -1,48 +1,19 @@
 """The operator's image, built in the lab: its wheels, fetched once, and the build with them."""
 
-import platform
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from lab import images
-from lab.schedulers import read_texts
-from lab.store import Artefact, Build, Store
+from lab.store import Store
+from lab.wheels import LOCK, PROJECT, wheels
 
-PROJECT = Path(__file__).parents[1]
 SOURCES = PROJECT / "images/sked"
-LOCK = PROJECT / "requirements.lock"
-PYTHON_VERSION = "3.13"  # of the base image
-NEWEST_GLIBC = (2, 41)
 TAG = "sked:dev"
 
 
-def _platforms() -> list[str]:
-    """The tags of all wheels that run on the base image."""
-    machine = platform.machine()
-    return [f"manylinux2014_{machine}", *(f"manylinux_2_{minor}_{machine}" for minor in range(17, 1 + NEWEST_GLIBC[1]))]
-
-
-def _fetch_wheels(build: Build) -> None:
-    requirements = build.work / "requirements.txt"
-    with requirements.open("wb") as output:
-        subprocess.run([sys.executable, SOURCES / "select_requirements.py", LOCK], stdout=output, check=True)
-    options = ["--require-hashes", "--only-binary=:all:", f"--python-version={PYTHON_VERSION}"]
-    options += [f"--platform={name}" for name in _platforms()]
-    pip = [sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-cache-dir"]
-    build.run([*pip, *options, "--requirement", requirements, "--dest", build.out])
-
-
 # The wheels of everything that the operator imports, of the locked versions.
-WHEELS = Artefact(
-    "sked-wheels",
-    (PYTHON_VERSION, *_platforms(), LOCK.read_text(), *read_texts(SOURCES / "select_requirements.py")),
-    _fetch_wheels,
-    adds_mb=10,
-    peak_mb=10,
-)
+WHEELS = wheels("sked-wheels", "aiohttp", "click", "cryptography", "msgspec", "pyyaml", megabytes=10)
 
 
 def build_sked(store: Store, registry: str, *, tag: str = TAG) -> str:

@@ -1,7 +1,8 @@
 """A stage for demos: each command is shown before its output, as if typed, and the kernel is watched live."""
 
+import shlex
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import click
 
@@ -15,8 +16,9 @@ SECONDS = 120.0
 class Stage:
     """Shows what happens in a machine."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, environment: Mapping[str, str] | None = None) -> None:
         self._machine = machine
+        self._set = "".join(f"export {name}={shlex.quote(value)}; " for name, value in (environment or {}).items())
 
     def say(self, text: str) -> None:
         """A sentence of the story."""
@@ -30,7 +32,8 @@ class Stage:
 
     def type(self, command: str) -> None:
         """Type a command in the machine and show what it says."""
-        self.show("machine#", command, self._machine.run(f"({command}) 2>&1", check=False, timeout=SECONDS).stdout)
+        done = self._machine.run(f"{self._set}({command}) 2>&1", check=False, timeout=SECONDS)
+        self.show("machine#", command, done.stdout + (f"exit code {done.code}" if done.code else ""))
 
     def watch_slot(self, wanted: str) -> None:
         """Show what the kernel says until it says `wanted`."""

@@ -1,5 +1,5 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# In: /node (root folder with packages), /lab-files/node, /kube/kubelet, /images/{registry,pause.tar}, /modules    Out: /out/disk.img, /out/key
+# In: /node (root folder with packages), /lab-files/node, /kube/kubelet, /images/{registry,pause.tar}, /packages, /modules    Out: /out/disk.img, /out/key
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
@@ -7,6 +7,10 @@ install -m 755 /kube/kubelet /node/usr/local/bin/kubelet
 mkdir -p /node/usr/lib/modules /node/var/lib/registry
 cp -a /modules/. /node/usr/lib/modules/
 cp -a /images/registry/. /node/var/lib/registry/
+# What schedctl stands on, compiled here and not under emulation.
+rm -rf /node/opt/schedkit; mkdir -p /node/opt/schedkit
+cp -r /packages /node/opt/schedkit/packages
+chroot /node python3 -m compileall -q /opt/schedkit/packages || [ $? = 1 ] # some packages carry templates that are no Python
 echo 'nameserver 10.0.2.3' >/node/etc/resolv.conf
 printf '127.0.0.1 localhost lab\n10.0.2.2 host\n' >/node/etc/hosts
 rm -f /node/usr/sbin/policy-rc.d

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.machine import Machine
-from lab.schedctl import FOLDER, update_schedctl
+from lab.schedctl import FOLDER, install_schedctl
 from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
 from tests.e2e.runtimes import CONTAINERD, DOCKER, PODMAN, Runtime
 
@@ -46,8 +46,7 @@ def is_free(state):
 
 @pytest.fixture(scope="module", autouse=True)
 def source(machine: Machine) -> None:
-    machine.run(f"mkdir -p {FOLDER}")
-    update_schedctl(machine)
+    install_schedctl(machine)
 
 
 @pytest.fixture(autouse=True)

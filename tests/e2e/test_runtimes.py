@@ -47,11 +47,13 @@ def try_claims(guest: Machine, driver: str, claims: list[str], seconds: float) -
 def outcomes(request: pytest.FixtureRequest, guest: Machine) -> dict[tuple[str, str], str]:
     """How each claim that was asked for went, by driver and claim."""
     calls = [
-        item.callspec.params for item in request.session.items if getattr(item, "originalname", "") == "test_claim"
+        item.callspec.params
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == "test_claim"
     ]
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for driver in DRIVERS:
-        claims = [params["claim"] for params in calls if params["driver"] == driver]
+        claims = [str(params["claim"]) for params in calls if params["driver"] == driver]
         wrong = try_claims(guest, driver, claims, CLAIM_SECONDS * len(claims)) if claims else {}
         found |= {(driver, claim): text for claim, text in wrong.items()}
     return found

@@ -112,22 +112,22 @@ class _Supervisor:
             if now.exit_code == 0:
                 self._note(f"{container.name} ended with exit code 0: it stays so")
                 return
-            if not self._try_again(container, policy, now.exit_code):
+            if not self._try_again(now, policy):
                 return
 
-    def _try_again(self, container: Container, policy: Restart, exit_code: int | None) -> bool:
+    def _try_again(self, container: Container, policy: Restart) -> bool:
         """Pause and restart; whether to go on watching."""
         if policy.times is not None and self._restarts >= policy.times:
             self._note(f"{container.name} failed again after {self._restarts} restarts: giving up")
             return False
-        why = explain_end(container.name, read_last_lines(self._runtime, self._id), exit_code)
+        why = explain_end(container.name, read_last_lines(self._runtime, self._id), container.exit_code)
         self._note(f"{why.message}; starting it again in {self._pause:.0f} s")
         self._sleep(self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._restarts += 1
         with self._lock():
-            if self._ask(self._runtime.fetch_container).state is not ContainerState.EXITED:
-                return True
+            if self._ask(self._runtime.fetch_container) != container:
+                return True  # somebody started it meanwhile: how that went is looked at anew
             try:
                 self._note(self._restart(name_scheduler(container), container.name))
             except SlotTakenError as error:

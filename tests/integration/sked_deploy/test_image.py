@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from lab import images
-from lab.sked_image import LOCK, TAG, build_sked
+from lab.sked_image import TAG, build_sked
 from lab.store import Store
+from lab.wheels import LOCK
 from schedkit import __version__
 from tests.integration.test_images import fetch, fetch_config, fetch_manifest
 

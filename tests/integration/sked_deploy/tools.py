@@ -20,8 +20,10 @@ class Clone:
         for name in ("config", "scripts"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Makefile", folder)
+        (folder / "src/schedkit").mkdir(parents=True)
+        shutil.copy(ROOT / "src/schedkit/__init__.py", folder / "src/schedkit")  # which says the version
 
-    def make(self, cluster: Cluster | None, *words: str, check: bool = True) -> Result:
+    def make(self, cluster: Cluster | None, *words: str, check: bool = True, seconds: float = 180) -> Result:
         """Run `make WORDS…` with the cluster's kubeconfig as the current one, or with none."""
         environment = dict(os.environ) | {"KUBECONFIG": os.devnull, "KUBERC": "off"}
         if cluster:
@@ -34,7 +36,7 @@ class Clone:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=seconds,
             check=False,
         )
         assert done.returncode == 0 or not check, done.stderr

@@ -100,7 +100,11 @@ class FakeEngine:
     def answer(self, request: Request, what: str) -> None:
         method, _, path = what.partition(" ")
         bare = "/" + path.lstrip("/").partition("/")[2] if path.startswith("/v1.") else path
-        self.replies.get(f"{method} {bare}", lambda request: request.say(404, {"message": "no such thing"}))(request)
+        reply = self.replies.get(f"{method} {bare}")
+        if reply:
+            reply(request)
+        else:
+            request.say(404, {"message": "no such thing"})
 
 
 @contextmanager

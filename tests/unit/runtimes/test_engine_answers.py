@@ -1,5 +1,7 @@
 """What podman 5.4 and docker 26.1 say when something goes wrong, word for word."""
 
+from typing import Any
+
 import pytest
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
@@ -65,7 +67,7 @@ def test_refusal_without_json_is_told_as_it_is() -> None:
     assert parse_message(b"") == "it does not say why"
 
 
-IMAGES = [
+IMAGES: list[dict[str, Any]] = [
     {
         "RepoTags": ["localhost:5000/scx_fifo:v1"],
         "RepoDigests": ["localhost:5000/scx_fifo@sha256:1"],

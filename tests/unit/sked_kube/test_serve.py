@@ -1,8 +1,12 @@
 """Health, metrics and certificates as a caller sees them; integration tests ask a real API server who may."""
 
 import asyncio
+import os
 import socket
 import ssl
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import aiohttp
@@ -10,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from schedkit.errors import UnavailableError, UsageError
+from schedkit.sked.kube import certificates
 from schedkit.sked.kube.authorization import Gate
 from schedkit.sked.kube.certificates import (
     CertificateFiles,
@@ -102,7 +107,7 @@ def test_empty_host_is_every_address() -> None:
 def test_taken_port_is_an_error_with_its_number() -> None:
     async def test(port: int) -> None:
         with pytest.raises(UnavailableError, match=f"cannot serve health on 127.0.0.1:{port}"):
-            await Server("health", web.Application(), Address("127.0.0.1", port)).__aenter__()
+            await Server("health", make_health_application(live={}, ready={}), Address("127.0.0.1", port)).__aenter__()
 
     with socket.socket() as thief:
         thief.bind(("127.0.0.1", 0))
@@ -153,6 +158,20 @@ def test_gate_asks_once_a_while_and_is_shut_when_nobody_answers() -> None:
     asyncio.run(test())
 
 
+def test_tls_connections_have_small_buffers() -> None:
+    async def test() -> None:
+        application = make_metrics_application(Registry(), None)
+        async with Server("metrics", application, HERE, make_self_signed_context("sked")) as server:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            _, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=context)
+            buffer = writer.transport._ssl_protocol._ssl_buffer  # type: ignore[attr-defined]  # asyncio's own affair
+            assert len(buffer) == 16 << 10
+            writer.transport.abort()
+
+    asyncio.run(test())
+
+
 async def served_certificate(port: int) -> bytes:
     """What a new connection is shown. By address, as a scraper does: there is no name for the server to go by."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -171,6 +190,53 @@ def test_own_certificate_is_served_over_tls() -> None:
         context = make_self_signed_context("sked")
         async with Server("metrics", make_metrics_application(Registry(), None), HERE, context) as server:
             assert await ask(f"https://127.0.0.1:{server.port}/metrics", ssl=False) == (200, "")
+
+    asyncio.run(test())
+
+
+def test_making_the_own_certificate_leaves_nothing_in_memory() -> None:
+    code = """
+import gc, os, sys
+from schedkit.sked.kube.certificates import make_self_signed_context
+context = make_self_signed_context("sked")
+assert not [name for name in sys.modules if name.startswith("cryptography")], "the library stayed"
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print(len(os.listdir("/proc/self/fd")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "4\n", done.stderr  # the three, and that of the folder: no pipe, and no child unburied
+
+
+def test_without_a_child_the_own_certificate_is_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
+    monkeypatch.setattr(certificates, "make_self_signed", None)  # the child fails, and so does the second attempt
+    with pytest.raises(TypeError):
+        make_self_signed_context("sked")
+    monkeypatch.undo()
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    monkeypatch.setattr(os, "fork", None)
+    assert make_self_signed_context("sked").cert_store_stats()["x509"] == 0
+
+
+def test_methods_that_change_things_are_refused() -> None:
+    async def test() -> None:
+        health = make_health_application(live={}, ready={})
+        metrics = make_metrics_application(Registry(), None)
+        async with (
+            Server("health", health, HERE) as first,
+            Server("metrics", metrics, HERE) as second,
+            aiohttp.ClientSession() as session,
+        ):
+            for port, path, method, code in (
+                (first.port, "healthz", "POST", 405),
+                (first.port, "healthz", "HEAD", 200),
+                (second.port, "metrics", "HEAD", 405),
+                (second.port, "metrics", "DELETE", 405),
+            ):
+                async with session.request(method, f"http://127.0.0.1:{port}/{path}") as response:
+                    assert response.status == code
 
     asyncio.run(test())
 

@@ -1,0 +1,140 @@
+"""containerd in each series that schedctl speaks to, compiled from its Go module, and run on this host."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from lab.errors import LabError
+from lab.kube import compiled
+from lab.process import Daemon
+from lab.rooms import OWN_MOUNTS
+from lab.store import Artefact, Store
+from lab.waiting import wait_for
+
+RUNC_VERSION = "v1.3.6"
+RUNC = compiled("runc", RUNC_VERSION, adds_mb=150, peak_mb=200)
+START_SECONDS = 30.0
+# What would else be shared with a containerd that this host has for itself, or is of no use here.
+CONFIG = """\
+version = 2
+[plugins."io.containerd.internal.v1.opt"]
+path = "{folder}/opt"
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
+"""
+
+
+def _series(series: str, version: str) -> Artefact:
+    return compiled(f"containerd-{series}", version, recipe="containerd", adds_mb=400, peak_mb=900)
+
+
+CONTAINERDS = {
+    "1.6": _series("1.6", "v1.6.36"),
+    "1.7": _series("1.7", "v1.7.35"),
+    "2.4": _series("2.4", "v2.4.2"),
+}
+
+
+@dataclass(frozen=True)
+class LabContainerd:
+    """A containerd of this host's with all it keeps in one folder, its mounts seen by nobody else."""
+
+    store: Store
+    folder: Path
+    series: str
+
+    @classmethod
+    def start(cls, store: Store, folder: Path, series: str) -> Self:
+        """Have one run that answers."""
+        store.ensure(RUNC, CONTAINERDS[series])
+        folder.mkdir(parents=True, exist_ok=True)
+        made = cls(store, folder, series)
+        made.resume()
+        return made
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / "containerd.sock"
+
+    @property
+    def log(self) -> Path:
+        return self._daemon.log
+
+    def resume(self) -> None:
+        """Start the daemon, also after `pause`: it finds its containers again."""
+        (self.folder / "config.toml").write_text(CONFIG.format(folder=self.folder))
+        places = [
+            ("--root", "root"),
+            ("--state", "state"),
+            ("--address", self.socket.name),
+            ("--config", "config.toml"),
+        ]
+        options = [word for option, name in places for word in (option, str(self.folder / name))]
+        self._daemon.start([*OWN_MOUNTS, "containerd", *options], env=self._environment())
+        wait_for("containerd to answer", partial(self._answers), START_SECONDS, interval=0.05)
+
+    def pause(self) -> None:
+        """End the daemon, not its containers."""
+        self._daemon.stop()
+
+    def kill(self) -> None:
+        """End the daemon without giving it time for anything."""
+        self._daemon.stop(timeout=0)
+
+    def signal(self, number: int) -> None:
+        """To the daemon: SIGSTOP makes it hang, SIGCONT goes on."""
+        pid = self._daemon.pid()
+        if pid is None:
+            raise LabError("containerd does not run")
+        os.kill(pid, number)
+
+    def ctr(self, *arguments: str, namespace: str = "schedkit") -> str:
+        """What ctr prints."""
+        command = ["ctr", "--address", str(self.socket), "--namespace", namespace, *arguments]
+        done = subprocess.run(
+            command, env=self._environment(), capture_output=True, text=True, check=False, timeout=300
+        )
+        if done.returncode:
+            raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def stop(self) -> None:
+        """End the daemon and all containers."""
+        with suppress(LabError):
+            for task in self.ctr("tasks", "ls", "-q").split():
+                with suppress(LabError):
+                    self.ctr("tasks", "rm", "--force", task)
+        self._daemon.stop()
+        for shim in self._find_shims():
+            with suppress(ProcessLookupError):
+                os.kill(shim, signal.SIGKILL)
+
+    @property
+    def _daemon(self) -> Daemon:
+        return Daemon("containerd", self.folder)
+
+    def _environment(self) -> dict[str, str]:
+        folders = [self.store.path(artefact) / "bin" for artefact in (CONTAINERDS[self.series], RUNC)]
+        return os.environ | {"PATH": ":".join([*map(str, folders), os.environ["PATH"]])}
+
+    def _answers(self) -> bool:
+        self._daemon.check()
+        with suppress(LabError):
+            self.ctr("version")
+            return True
+        return False
+
+    def _find_shims(self) -> list[int]:
+        """Shims of this containerd, by the socket they were told."""
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                if b"shim" in words[0] and str(self.socket).encode() in words:
+                    found.append(int(entry.name))
+        return found

@@ -1,0 +1,12 @@
+# containerd, its shim for runc, and ctr, from their Go module. Environment: VERSION (v1.x.y or v2.x.y).
+mkdir -p /out/bin
+module=github.com/containerd/containerd
+[[ $VERSION == v1.* ]] || module+=/${VERSION%%.*}
+folder=$(go mod download -json "$module@$VERSION" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
+rm -rf /work/source
+cp -r "$folder" /work/source # not as a module of our own: 1.6 needs its replacements
+cd /work/source
+go build -v -trimpath -tags "no_btrfs no_devmapper no_zfs no_aufs no_cri no_tracing" \
+    -ldflags "-s -w -X $module/version.Version=$VERSION" \
+    -o /out/bin/ ./cmd/containerd ./cmd/containerd-shim-runc-v2 ./cmd/ctr
+/out/bin/containerd --version | grep -F " $VERSION "

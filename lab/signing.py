@@ -1,0 +1,233 @@
+"""What makes signatures: cosign in both series, a virtual sigstore and a real transparency log, from Go modules."""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import socket
+import subprocess
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+
+from lab import paths, rooms
+from lab.errors import LabError
+from lab.kube import GO_ENVIRONMENT, compiled
+from lab.process import Daemon, Result
+from lab.schedulers import SOURCES, read_texts
+from lab.store import Artefact, Build, Store
+from lab.waiting import wait_for
+
+COSIGNS = {
+    "v2": compiled("cosign-v2", "v2.6.5", recipe="cosign", adds_mb=1900, peak_mb=2900),
+    "v3": compiled("cosign-v3", "v3.1.3", recipe="cosign", adds_mb=1900, peak_mb=2900),
+}
+REKOR_VERSION = "v2.3.0"
+START_SECONDS = 30.0
+COMMAND_SECONDS = 120.0
+SIGNING_CONFIG = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
+LONG_AGO = "2020-01-01T00:00:00Z"
+Json = dict[str, Any]
+
+
+def _build_sigstore(build: Build) -> None:
+    rooms.run_script(
+        build,
+        build.need(rooms.COMPILE),
+        paths.RECIPES / "sigstore.sh",
+        binds={SOURCES / "sigstore": "/fixtures"},
+        env=GO_ENVIRONMENT | {"REKOR": REKOR_VERSION},
+    )
+
+
+# bin/virtual-sigstore and bin/rekor-server.
+SIGSTORE = Artefact(
+    "sigstore",
+    (REKOR_VERSION, *read_texts(SOURCES / "sigstore", paths.RECIPES / "sigstore.sh")),
+    _build_sigstore,
+    needs=(rooms.COMPILE,),
+    adds_mb=700,
+    peak_mb=1500,
+)
+
+
+class Cosign:
+    """cosign with a home of its own: it reads and writes nothing of the user's, and asks no public service."""
+
+    def __init__(self, store: Store, series: str, folder: Path) -> None:
+        store.ensure(COSIGNS[series])
+        self.series = series
+        self.program = store.path(COSIGNS[series]) / "bin/cosign"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COSIGN_PASSWORD": ""}
+
+    def run(self, *arguments: str | Path) -> Result:
+        """Run it, however that ends."""
+        done = subprocess.run(
+            [str(self.program), *map(str, arguments)],
+            env=self.environment,
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_SECONDS,
+        )
+        return Result(done.stdout, done.stderr, done.returncode)
+
+    def make_key(self, name: str) -> tuple[Path, Path]:
+        """A key pair of its own making (ECDSA P-256): the private and the public half."""
+        self._must("generate-key-pair", "--output-key-prefix", name)
+        return self._folder / f"{name}.key", self._folder / f"{name}.pub"
+
+    def import_key(self, private: Path) -> tuple[Path, Path]:
+        """A private key in PEM as one of cosign's, and its public half; LabError for one that it does not take."""
+        self._must("import-key-pair", "--yes", "--key", private, "--output-key-prefix", private.stem)
+        return self._folder / f"{private.stem}.key", self._folder / f"{private.stem}.pub"
+
+    def sign(self, image: str, *options: str | Path) -> None:
+        """Sign `registry/name@digest` in a registry on loopback."""
+        self._must("sign", "--yes", "--allow-http-registry", *options, image)
+
+    def verify(self, image: str, *options: str | Path) -> Result:
+        """What it says to an image: code 0 accepts."""
+        return self.run("verify", "--allow-http-registry", *options, image)
+
+    def _must(self, *arguments: str | Path) -> None:
+        done = self.run(*arguments)
+        if done.code:
+            raise LabError(f"cosign {' '.join(map(str, arguments))}: {done.stderr.strip()}")
+
+
+class VirtualSigstore:
+    """Fulcio, Rekor and a timestamp authority by sigstore-go's pkg/testing/ca, for as long as the block runs.
+
+    `url` serves the APIs that cosign speaks (lab/fixtures/sigstore says which, and how to bend them), and
+    `trusted_root` is the file that verifiers start from.
+    """
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self._store = store
+        self._folder = folder
+        self._ending = ExitStack()
+        self.url = ""
+        self.trusted_root = folder / "trusted_root.json"
+
+    def __enter__(self) -> Self:
+        self._store.ensure(SIGSTORE)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        daemon = Daemon("virtual-sigstore", self._folder)
+        with ExitStack() as started:
+            started.callback(daemon.stop)
+            daemon.start([self._store.path(SIGSTORE) / "bin/virtual-sigstore", self._folder])
+            probe = partial(_read_url, daemon)
+            self.url = wait_for("the virtual sigstore to serve", probe, START_SECONDS, interval=0.02)
+            self._ending = started.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def write_signing_config(
+        self, name: str, *, ca: str = "", log: str = "", log_version: int = 1, tsa: str = ""
+    ) -> Path:
+        """A signing configuration of cosign's with these services; an empty one is left out."""
+        selected = {"selector": "ANY"}
+        document: Json = {"mediaType": SIGNING_CONFIG, "rekorTlogConfig": selected, "tsaConfig": selected}
+        services = (("caUrls", ca, 1), ("rekorTlogUrls", log, log_version), ("tsaUrls", tsa, 1))
+        for field, url, version in services:
+            if url:
+                service = {"url": url, "majorApiVersion": version, "operator": "lab", "validFor": {"start": LONG_AGO}}
+                document[field] = [service]
+        path = self._folder / f"{name}.json"
+        path.write_text(json.dumps(document))
+        return path
+
+
+class Rekor:
+    """A real transparency log of the second series on loopback, its entries in a folder."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self._store = store
+        self._folder = folder
+        self._ending = ExitStack()
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        self._store.ensure(SIGSTORE)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        key = self._folder / "log.pem"
+        key.write_bytes(self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        http, grpc, metrics = _choose_free_ports(3)
+        options = {
+            "storage-dir": self._folder / "log",
+            "signer-filepath": key,
+            "hostname": "127.0.0.1",  # the checkpoint's origin must be the host of the URL
+            "http-port": http,
+            "grpc-port": grpc,
+            "http-metrics-port": metrics,
+            "checkpoint-interval": "200ms",
+            "batch-max-age": "50ms",
+        }
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        daemon = Daemon("rekor", self._folder)
+        with ExitStack() as started:
+            started.callback(daemon.stop)
+            daemon.start([self._store.path(SIGSTORE) / "bin/rekor-server", "serve", *words])
+            wait_for("the log to listen", partial(_listens, daemon, http), START_SECONDS, interval=0.05)
+            self._ending = started.pop_all()
+        self.url = f"http://127.0.0.1:{http}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def write_trusted_root(self, other: Path, path: Path) -> Path:
+        """A trusted root in which this log stands in for another's."""
+        public = self._key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        log = {
+            "baseUrl": self.url,
+            "hashAlgorithm": "SHA2_256",
+            "publicKey": {
+                "rawBytes": base64.b64encode(public).decode(),
+                "keyDetails": "PKIX_ECDSA_P256_SHA_256",
+                "validFor": {"start": LONG_AGO},
+            },
+            "logId": {"keyId": base64.b64encode(hashlib.sha256(public).digest()).decode()},
+        }
+        path.write_text(json.dumps(json.loads(other.read_text()) | {"tlogs": [log]}))
+        return path
+
+
+def make_token(subject: str, issuer: str) -> str:
+    """An identity token that only a virtual sigstore believes."""
+    parts = ({"alg": "none", "typ": "JWT"}, {"iss": issuer, "sub": subject, "email": subject, "email_verified": True})
+    encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join((*encoded, "unsigned"))
+
+
+def _read_url(daemon: Daemon) -> str:
+    daemon.check()
+    found = re.search(r"serves at (http://127\.0\.0\.1:\d+)\n", daemon.log.read_text(errors="replace"))
+    return found[1] if found else ""
+
+
+def _listens(daemon: Daemon, port: int) -> bool:
+    daemon.check()
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _choose_free_ports(count: int) -> list[int]:
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]
