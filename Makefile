@@ -3,9 +3,10 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-integration test-e2e lab demo demo-cluster clean
+.PHONY: help setup check format lock test test-unit test-integration test-e2e fuzz lab demo demo-cluster clean
 python := .venv/bin/python
 stage = scripts/stage
+EXAMPLES ?= 20000
 # Modules side by side on two cores: each has machines, clusters and ports of its own.
 both = $(python) -m pytest --numprocesses 2 --dist loadfile
 
@@ -39,6 +40,9 @@ test-integration: setup ## Tests against a real control plane and a real registr
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
 	@$(stage) e2e $(both) tests/e2e
 
+fuzz: setup ## Hostile policies, manifests, bundles and payloads, for longer than the tests do: EXAMPLES=20000
+	@SCHEDKIT_FUZZ_EXAMPLES=$(EXAMPLES) $(stage) fuzz $(python) -m pytest tests/unit/trust/test_fuzz.py
+
 lab: setup ## Build everything the lab is made of
 	@$(stage) lab $(python) -m lab build
 
@@ -53,15 +57,16 @@ clean: ## Delete what was made in this clone (the lab's cache stays: `python -m 
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the operator: its image, and into the cluster of the current kubeconfig -------------------------------------------------
-.PHONY: manifests run docker-build docker-push install uninstall deploy undeploy build-installer
+.PHONY: manifests run docker-build docker-push docker-buildx install uninstall deploy undeploy build-installer
 IMG ?= controller:latest
 CONTAINER_TOOL ?= docker
 KUBECTL ?= kubectl
 BASE ?=
+PLATFORMS ?= linux/arm64,linux/amd64
 ARGS ?=
 ignore-not-found ?= false
 deploy = IMG='$(IMG)' KUBECTL='$(KUBECTL)' IGNORE_NOT_FOUND='$(ignore-not-found)' scripts/deploy
-image = IMG='$(IMG)' CONTAINER_TOOL='$(CONTAINER_TOOL)' BASE='$(BASE)' scripts/image
+image = IMG='$(IMG)' CONTAINER_TOOL='$(CONTAINER_TOOL)' BASE='$(BASE)' PLATFORMS='$(PLATFORMS)' scripts/image
 
 manifests: setup ## Write the CRD and its reference anew from the types
 	@$(python) -m schedkit.sked.api.generate
@@ -74,6 +79,9 @@ docker-build: ## Build the operator's image: IMG=…, CONTAINER_TOOL=docker|podm
 
 docker-push: ## Push the operator's image: IMG=…
 	@$(image) push
+
+docker-buildx: ## Build the image for PLATFORMS=linux/arm64,linux/amd64 and push it: IMG=…, CONTAINER_TOOL and BASE as above
+	@$(image) buildx
 
 install: ## Install the resource definition only
 	@$(deploy) install

@@ -160,11 +160,41 @@ async def empty(session: aiohttp.ClientSession, namespace: str) -> None:
     await asyncio.sleep(3)
 
 
+def make_pod(number: int, uid: str) -> Json:
+    """A pod as the DaemonSet controller makes it; the node's number says whose it is."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name(number % RESOURCES), "uid": uid}
+    labels = {"managed-by": "sked-controller", "name": name(number % RESOURCES), "controller-revision-hash": "bench"}
+    metadata: Json = {"name": f"{name(number % RESOURCES)}-{number:05}", "namespace": "default", "labels": labels}
+    metadata["ownerReferences"] = [owner | {"controller": True, "blockOwnerDeletion": True}]
+    field = {"key": "metadata.name", "operator": "In", "values": [f"kwok-{number:04}"]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    container = {"name": "scx", "image": IMAGE, "securityContext": {"privileged": True}}
+    spec = {"nodeName": f"kwok-{number:04}", "affinity": affinity, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+async def add_pods(session: aiohttp.ClientSession) -> None:
+    """One pod on each node, running; five of each DaemonSet."""
+    async with session.get(DAEMONSETS.format("default")) as answer:
+        uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in (await answer.json())["items"]}
+    path = "/api/v1/namespaces/default/pods"
+    made = (make_pod(number, uids[name(number % RESOURCES)]) for number in range(NODES))
+    await spread((send(session, "POST", path, pod, "application/json") for pod in made), WORKERS)
+
+    async def all_run() -> bool:
+        async with session.get(path, params={"fieldSelector": "status.phase!=Running", "limit": "1"}) as answer:
+            found: Json = await answer.json()
+        return not found["items"]
+
+    await until("the pods to run", all_run, 1200)
+
+
 async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
     manager.start_manager(cluster.admin_kubeconfig)
     await asyncio.sleep(5)
     await manager.settle()
-    show(f"{NODES} nodes, {RESOURCES} resources: peak memory", f"{manager.peak_megabytes():.1f} MB")
+    show(f"{NODES} nodes and pods, {RESOURCES} resources: peak memory", f"{manager.peak_megabytes():.1f} MB")
     before = manager.cpu_seconds()
     await asyncio.sleep(IDLE_SECONDS)
     idle = manager.cpu_seconds() - before
@@ -218,7 +248,8 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> Non
                 # It asks every DaemonSet about every change of a node, and would take all of a host.
                 cluster.stop_component(CONTROLLER_MANAGER)
                 controller = kwok.Kwok.start(cluster, kwok_artefact)
-                await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=600)
+                await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=1200)
+                await add_pods(session)
                 await measure_nodes(cluster, session, manager)
                 controller.stop()
         finally:

@@ -76,7 +76,7 @@ class LabContainerd:
         ]
         options = [word for option, name in places for word in (option, str(self.folder / name))]
         self._daemon.start([*OWN_MOUNTS, "containerd", *options], env=self._environment())
-        wait_for("containerd to answer", partial(self._answers), START_SECONDS, interval=0.05)
+        wait_for("containerd to answer", self._answers, START_SECONDS, interval=0.05)
 
     def pause(self) -> None:
         """End the daemon, not its containers."""
@@ -86,12 +86,16 @@ class LabContainerd:
         """End the daemon without giving it time for anything."""
         self._daemon.stop(timeout=0)
 
-    def signal(self, number: int) -> None:
-        """To the daemon: SIGSTOP makes it hang, SIGCONT goes on."""
-        pid = self._daemon.pid()
-        if pid is None:
-            raise LabError("containerd does not run")
-        os.kill(pid, number)
+    def hang(self) -> None:
+        """Have the daemon answer nothing, until `go_on`."""
+        self._signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self._daemon.pid()}/task")
+        # The call returns before all threads have taken notice.
+        wait_for("containerd to stand still", partial(_stand_still, tasks), START_SECONDS, interval=0.01)
+
+    def go_on(self) -> None:
+        """End a `hang`."""
+        self._signal(signal.SIGCONT)
 
     def ctr(self, *arguments: str, namespace: str = "schedkit") -> str:
         """What ctr prints."""
@@ -118,6 +122,12 @@ class LabContainerd:
     def _daemon(self) -> Daemon:
         return Daemon("containerd", self.folder)
 
+    def _signal(self, number: int) -> None:
+        pid = self._daemon.pid()
+        if pid is None:
+            raise LabError("containerd does not run")
+        os.kill(pid, number)
+
     def _environment(self) -> dict[str, str]:
         folders = [self.store.path(artefact) / "bin" for artefact in (CONTAINERDS[self.series], RUNC)]
         return os.environ | {"PATH": ":".join([*map(str, folders), os.environ["PATH"]])}
@@ -138,3 +148,7 @@ class LabContainerd:
                 if b"shim" in words[0] and str(self.socket).encode() in words:
                     found.append(int(entry.name))
         return found
+
+
+def _stand_still(threads: Path) -> bool:
+    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads.iterdir())

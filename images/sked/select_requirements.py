@@ -1,10 +1,8 @@
-"""Print the part of requirements.lock that the program needs at run time. Usage: select_requirements.py LOCK."""
+"""Print the part of requirements.lock that some packages need: `select_requirements.py LOCK NAME…`."""
 
 import re
 import sys
 from pathlib import Path
-
-PROJECT = "schedkit (pyproject.toml)"  # what uv notes on a direct dependency; those of the dev group read otherwise
 
 
 def parse_lock(text: str) -> dict[str, tuple[str, set[str]]]:
@@ -16,22 +14,23 @@ def parse_lock(text: str) -> dict[str, tuple[str, set[str]]]:
     return found
 
 
-def select(lock: dict[str, tuple[str, set[str]]]) -> list[str]:
-    """The entries of the direct dependencies and of everything that is there on their account."""
-    wanted: set[str] = set()
+def select(lock: dict[str, tuple[str, set[str]]], names: list[str]) -> list[str]:
+    """The entries of the named packages and of everything that is there on their account."""
+    wanted = set(names)
     while True:
-        more = {name for name, (_, parents) in lock.items() if parents & (wanted | {PROJECT})}
-        if more <= wanted:
+        more = {name for name, (_, parents) in lock.items() if parents & wanted} - wanted
+        if not more:
             return [lock[name][0] for name in sorted(wanted)]
         wanted |= more
 
 
 def main() -> None:
-    """Read the lock that is named, print its part."""
-    chosen = select(parse_lock(Path(sys.argv[1]).read_text()))
-    if not chosen:
-        sys.exit(f"error: {sys.argv[1]} says of no package that it is there for {PROJECT}")
-    sys.stdout.write("".join(chosen))
+    """Read the lock that is named, print the part of it."""
+    path, *names = sys.argv[1:]
+    lock = parse_lock(Path(path).read_text())
+    if missing := [name for name in names if name not in lock]:
+        sys.exit(f"error: {path} has no {', '.join(missing)}")
+    sys.stdout.write("".join(select(lock, names)))
 
 
 if __name__ == "__main__":

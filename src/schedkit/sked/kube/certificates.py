@@ -1,7 +1,10 @@
 """Certificates to serve with: given files that may rotate, or one of our own making."""
 
 import logging
+import os
 import ssl
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +17,7 @@ from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import utc_now
 
 SELF_SIGNED_DAYS = 365
+_KEY_BEGINS = b"-----BEGIN PRIVATE KEY-----"
 _logger = logging.getLogger(__name__)
 _Stamp = tuple[int, int, int]
 
@@ -57,7 +61,26 @@ class ServingCertificate:
 
 def make_self_signed_context(name: str) -> ssl.SSLContext:
     """A TLS context with a certificate that nobody can check: it keeps listeners out, not impostors."""
-    return _make_context(make_self_signed(name))
+    return _make_context(_make_self_signed_apart(name))
+
+
+def _make_self_signed_apart(name: str) -> CertificatePair:
+    """Make a pair in a child that ends with it: the library takes 10 MB, and would stay for good."""
+    if threading.active_count() > 1:  # whose locks a child would inherit and never see opened
+        return make_self_signed(name)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException), os.fdopen(writer, "wb") as pipe:
+            pair = make_self_signed(name)
+            pipe.write(pair.certificate + pair.key)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        certificate, begin, key = pipe.read().partition(_KEY_BEGINS)
+    os.waitpid(child, 0)
+    # Where a child cannot be had or is killed, the same without one, and its errors told.
+    return CertificatePair(certificate, begin + key) if key else make_self_signed(name)
 
 
 def make_self_signed(name: str) -> CertificatePair:

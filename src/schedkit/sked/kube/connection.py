@@ -3,6 +3,7 @@
 import asyncio
 import os
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Self
@@ -24,6 +25,9 @@ from schedkit.sked.kube.metrics import Registry
 
 CONNECT_SECONDS = 10.0
 REFUSAL_BYTES = 1 << 20  # more of a refusal than this nobody reads
+# asyncio reads into a quarter of a megabyte for each TLS connection, of which there is one for each worker and watch;
+# one of TLS's records does. There is no other way to tell it.
+SSLProtocol.max_size = 16 << 10
 
 
 class NeverSentError(ConnectionLostError):

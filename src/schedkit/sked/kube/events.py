@@ -59,7 +59,7 @@ class _SeriesPatch(Model, frozen=True):
     series: EventSeries
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Happening:
     """What makes two Events the same."""
 
@@ -70,7 +70,7 @@ class Happening:
     note: str
 
 
-@dataclass
+@dataclass(slots=True)
 class _Series:
     """One Event as it is on the server, and what has been counted since."""
 
@@ -83,7 +83,7 @@ class _Series:
     written_count: int
 
 
-@dataclass
+@dataclass(slots=True)
 class _Bucket:
     """How many more Events an object may have."""
 

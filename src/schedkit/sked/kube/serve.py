@@ -4,20 +4,19 @@ import errno
 import logging
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Self
-
-from aiohttp import web
+from urllib.parse import parse_qs
 
 from schedkit.errors import UnavailableError, UsageError
 from schedkit.sked.kube.authorization import Gate, Verdict
+from schedkit.sked.kube.http import Application, Listener, Request, Response
 from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.metrics import CONTENT_TYPE, Registry
 
 Check = Callable[[], str]  # what is wrong, or nothing
-SHUTDOWN_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 _REFUSALS = {
     Verdict.UNKNOWN_CALLER: (401, "Unauthorized\n"),
@@ -47,32 +46,22 @@ def parse_address(text: str) -> Address | None:
 class Server:
     """One application on one address, for as long as it is entered."""
 
-    def __init__(self, name: str, application: web.Application, address: Address, tls: ssl.SSLContext | None = None):
+    def __init__(self, name: str, application: Application, address: Address, tls: ssl.SSLContext | None = None):
         self.name = name
+        self.port = address.port  # where it listens, once it does
         self._application = application
         self._address = address
         self._tls = tls
         self._stack = AsyncExitStack()
-        self._runner: web.AppRunner | None = None
-
-    @property
-    def port(self) -> int:
-        """Where it listens; of use when the address said 0."""
-        addresses = self._runner.addresses if self._runner else []
-        return int(addresses[0][1]) if addresses else self._address.port
 
     async def __aenter__(self) -> Self:
-        self._runner = web.AppRunner(
-            self._application, access_log=None, handle_signals=False, shutdown_timeout=SHUTDOWN_SECONDS
-        )
-        await self._runner.setup()
-        self._stack.push_async_callback(self._runner.cleanup)
         try:
-            await web.SockSite(self._runner, _listen(self._address), ssl_context=self._tls).start()
+            listening = _listen(self._address)
         except OSError as error:
-            await self._stack.aclose()
             where = f"{self._address.host}:{self._address.port}"
             raise UnavailableError(f"cannot serve {self.name} on {where}: {error.strerror}") from error
+        self.port = listening.getsockname()[1]
+        await self._stack.enter_async_context(Listener(self._application, listening, self._tls))
         _logger.info("serving", extra=fields(what=self.name, port=self.port, tls=self._tls is not None))
         return self
 
@@ -80,31 +69,38 @@ class Server:
         await self._stack.aclose()
 
 
-def make_health_application(*, live: Mapping[str, Check], ready: Mapping[str, Check]) -> web.Application:
+def make_health_application(*, live: Mapping[str, Check], ready: Mapping[str, Check]) -> Application:
     """`/healthz` and `/readyz`: 200 when no check complains, else 500 with the names and words of those that do."""
-    application = web.Application()
-    for path, checks in (("/healthz", live), ("/readyz", ready)):
-        handler = _make_probe(path.removeprefix("/"), checks)
-        application.router.add_get(path, handler)
-        application.router.add_get(path + "/{check}", handler)
-    return application
+
+    async def serve_health(request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return Response(405, headers={"Allow": "GET, HEAD"})
+        _, name, *rest = request.path.split("/", 2)
+        checks = {"healthz": live, "readyz": ready}.get(name)
+        if checks is None:
+            return Response(404, f"there is nothing at {request.path}\n")
+        verbose = "verbose" in parse_qs(request.query, keep_blank_values=True)
+        return _probe(name, checks, rest[0] if rest else "", verbose=verbose)
+
+    return serve_health
 
 
-def make_metrics_application(registry: Registry, gate: Gate | None) -> web.Application:
+def make_metrics_application(registry: Registry, gate: Gate | None) -> Application:
     """`/metrics`, for everyone or for those whom the gate lets in."""
 
-    async def serve_metrics(request: web.Request) -> web.Response:
+    async def serve_metrics(request: Request) -> Response:
+        if request.path != "/metrics":
+            return Response(404, f"there is nothing at {request.path}\n")
+        if request.method != "GET":
+            return Response(405, headers={"Allow": "GET"})
         if gate is not None:
-            verdict = await gate.judge(request.headers.get("Authorization", ""), request.path, request.method.lower())
+            verdict = await gate.judge(request.headers.get("authorization", ""), request.path, "get")
             if verdict is not Verdict.ALLOWED:
                 code, text = _REFUSALS[verdict]
-                headers = {"WWW-Authenticate": "Bearer"} if code == 401 else {}
-                return web.Response(status=code, text=text, headers=headers)
-        return web.Response(body=registry.render().encode(), headers={"Content-Type": CONTENT_TYPE})
+                return Response(code, text, headers={"WWW-Authenticate": "Bearer"} if code == 401 else {})
+        return Response(body=registry.render(), content_type=CONTENT_TYPE)
 
-    application = web.Application()
-    application.router.add_get("/metrics", serve_metrics, allow_head=False)
-    return application
+    return serve_metrics
 
 
 def _listen(address: Address) -> socket.socket:
@@ -121,18 +117,14 @@ def _listen(address: Address) -> socket.socket:
     return socket.create_server(("", address.port))
 
 
-def _make_probe(name: str, checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def probe(request: web.Request) -> web.Response:
-        one = request.match_info.get("check")
-        if one is not None and one not in checks:
-            return web.Response(status=404, text=f"there is no check {one!r}\n")
-        chosen = checks if one is None else {one: checks[one]}
-        complaints = {check: complain() for check, complain in chosen.items()}
-        healthy = not any(complaints.values())
-        if healthy and "verbose" not in request.query:
-            return web.Response(text="ok")
-        lines = [f"[-]{check} failed: {told}" if told else f"[+]{check} ok" for check, told in complaints.items()]
-        lines.append(f"{name} check {'passed' if healthy else 'failed'}")
-        return web.Response(status=200 if healthy else 500, text="".join(f"{line}\n" for line in lines))
-
-    return probe
+def _probe(name: str, checks: Mapping[str, Check], one: str, *, verbose: bool) -> Response:
+    if one and one not in checks:
+        return Response(404, f"there is no check {one!r}\n")
+    chosen = {one: checks[one]} if one else checks
+    complaints = {check: complain() for check, complain in chosen.items()}
+    healthy = not any(complaints.values())
+    if healthy and not verbose:
+        return Response(body="ok")
+    lines = [f"[-]{check} failed: {told}" if told else f"[+]{check} ok" for check, told in complaints.items()]
+    lines.append(f"{name} check {'passed' if healthy else 'failed'}")
+    return Response(200 if healthy else 500, "".join(f"{line}\n" for line in lines))

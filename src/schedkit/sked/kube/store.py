@@ -1,7 +1,7 @@
 """What an informer knows, found by name or by an index."""
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
@@ -10,6 +10,8 @@ from schedkit.sked.kube.objects import HasMetadata, Key, ObjectMeta
 
 Item = TypeVar("Item", bound=HasMetadata)
 Index = Callable[[Item], Iterable[str]]
+MOST_PARTS = 4096  # that a store knows at a time
+UNIQUE = ("uid", "resource_version")  # of metadata: no two objects have the same
 
 
 class Store(Generic[Item]):
@@ -17,6 +19,7 @@ class Store(Generic[Item]):
 
     def __init__(self, indexes: Mapping[str, Index[Item]] | None = None) -> None:
         self._items: dict[Key, Item] = {}
+        self._pool = Pool()
         self._functions = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._functions}
 
@@ -40,7 +43,7 @@ class Store(Generic[Item]):
 
     def put(self, item: Item) -> Item | None:
         """Store an object and give the one that was there."""
-        share_strings(item.metadata)
+        self._pool.share(item)
         key = item.metadata.key
         old = self._items.get(key)
         self._items[key] = item
@@ -73,17 +76,48 @@ def by_controller(item: HasMetadata) -> Iterable[str]:
     return (owner.uid,) if owner else ()
 
 
-def share_strings(metadata: ObjectMeta) -> None:
-    """Let equal namespaces, labels' values and owners' kinds be one string: thousands of objects say the same."""
-    intern = sys.intern
-    # Frozen is for those who read; nobody has seen this object yet.
-    set_attribute = msgspec.structs.force_setattr
-    set_attribute(metadata, "namespace", intern(metadata.namespace))
-    for name, value in metadata.labels.items():
-        metadata.labels[name] = intern(value)
-    for owner in metadata.owner_references:
-        set_attribute(owner, "kind", intern(owner.kind))
-        set_attribute(owner, "api_version", intern(owner.api_version))
+class Pool:
+    """Lets equal parts of many objects be one: thousands of them say the same.
+
+    Not `sys.intern`, which is for strings alone, and in some versions of Python keeps them for ever.
+    """
+
+    def __init__(self, most: int = MOST_PARTS) -> None:
+        self._most = most
+        self._known: dict[Hashable, Hashable] = {}
+
+    def known(self) -> Collection[Hashable]:
+        """What it would share at the moment."""
+        return self._known.keys()
+
+    def share(self, item: HasMetadata) -> None:
+        """Replace strings and tuples of an object that nobody has seen yet: frozen is for those who read."""
+        if len(self._known) > self._most:
+            self._known.clear()  # of names that come and go; what is common is soon back
+        if isinstance(item, msgspec.Struct):
+            self._share(item)
+
+    def _share(self, struct: msgspec.Struct) -> None:
+        known, put = self._known, msgspec.structs.force_setattr
+        unique = UNIQUE if type(struct) is ObjectMeta else ()
+        for name in struct.__struct_fields__:
+            value = getattr(struct, name)
+            kind = type(value)
+            if kind is str:
+                if name not in unique:
+                    put(struct, name, known.setdefault(value, value))
+            elif kind is dict:
+                for key, inner in value.items():
+                    if type(inner) is str:
+                        value[key] = known.setdefault(inner, inner)
+            elif kind is tuple and value:
+                for inner in value:
+                    if isinstance(inner, msgspec.Struct):
+                        self._share(inner)
+                with suppress(TypeError):  # one that holds a dictionary cannot be looked up
+                    put(struct, name, known.setdefault(value, value))
+            elif isinstance(value, msgspec.Struct):
+                self._share(value)
 
 
 def same_projection(old: HasMetadata, new: HasMetadata) -> bool:

@@ -1,0 +1,134 @@
+"""As much of an HTTP server as probes and scrapers need: one question, one answer, and the connection ends.
+
+aiohttp has a whole one, of which the import alone takes 2 MB: more than a thousand resources do.
+"""
+
+import asyncio
+import logging
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Self
+from urllib.parse import urlsplit
+
+LONGEST_HEAD = 32 << 10  # a token is some thousand characters
+PATIENCE_SECONDS = 10.0  # for a question to arrive, and for its answer to be taken
+FAREWELL_SECONDS = 1.0
+_REQUEST = re.compile(r"([A-Z]+) (\S+) HTTP/1\.[01]")
+_logger = logging.getLogger(__name__)
+
+
+class BadRequestError(Exception):
+    """What came is no HTTP."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked for; of the headers, which have small names, the last of a name counts."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
+class Response:
+    """What is answered."""
+
+    status: int = 200
+    body: str = ""
+    content_type: str = "text/plain; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def encode(self, *, with_body: bool = True) -> bytes:
+        """The answer as it goes over the wire."""
+        body = self.body.encode()
+        lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"]
+        told = {"Content-Type": self.content_type, "Content-Length": str(len(body)), "Connection": "close"}
+        lines += [f"{name}: {value}" for name, value in {**told, **self.headers}.items()]
+        return "\r\n".join([*lines, "", ""]).encode() + (body if with_body else b"")
+
+
+Application = Callable[[Request], Awaitable[Response]]
+
+
+def parse_head(head: bytes) -> Request:
+    """Understand a request's first line and headers."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    found = _REQUEST.fullmatch(first)
+    if found is None:
+        raise BadRequestError
+    headers = {}
+    for line in filter(None, lines):
+        name, separator, value = line.partition(":")
+        if not separator or not name or name != name.strip():
+            raise BadRequestError
+        headers[name.lower()] = value.strip()
+    try:
+        target = urlsplit(found[2])
+    except ValueError as error:
+        raise BadRequestError from error
+    if not target.path.startswith("/"):
+        raise BadRequestError
+    return Request(found[1], target.path, target.query, headers)
+
+
+class Listener:
+    """Answers whoever connects to a socket, for as long as it is entered."""
+
+    def __init__(self, application: Application, listening: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+        self._application = application
+        self._socket = listening
+        self._tls = tls
+        self._answering: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._connected, sock=self._socket, ssl=self._tls, limit=LONGEST_HEAD)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Hear no more, and let those who are being answered have a moment."""
+        if self._server is not None:
+            self._server.close()
+        if self._answering:
+            late = (await asyncio.wait(self._answering, timeout=FAREWELL_SECONDS))[1]
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.ensure_future(self._serve(reader, writer))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(await self._answer(reader))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+        except (asyncio.IncompleteReadError, TimeoutError, OSError):  # who asked has gone, or is too slow
+            return
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                request = parse_head(await reader.readuntil(b"\r\n\r\n"))
+        except asyncio.LimitOverrunError:
+            return Response(431, "the request's headers are too long\n").encode()
+        except BadRequestError:
+            return Response(400, "this is not HTTP\n").encode()
+        try:
+            response = await self._application(request)
+        except Exception:
+            _logger.exception("cannot answer")
+            response = Response(500, "internal error\n")
+        return response.encode(with_body=request.method != "HEAD")
