@@ -32,7 +32,10 @@ START_SECONDS = 30.0
 COMMAND_SECONDS = 120.0
 SIGNING_CONFIG = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
 LONG_AGO = "2020-01-01T00:00:00Z"
+NOWHERE = "http://127.0.0.1:9"  # a proxy that is none: loopback is reached without, and all else fails
+BY_FLAGS = "--use-signing-config=false"  # services are named by flags, in both series alike
 Json = dict[str, Any]
+Options = tuple[str | Path, ...]
 
 
 def _build_sigstore(build: Build) -> None:
@@ -65,7 +68,15 @@ class Cosign:
         self.program = store.path(COSIGNS[series]) / "bin/cosign"
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "COSIGN_PASSWORD": ""}
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(folder),
+            "COSIGN_PASSWORD": "",
+            # It fetches the public trusted root unless it is told of a key; which one does not matter, as none is read.
+            "SIGSTORE_CT_LOG_PUBLIC_KEY_FILE": "/nonexistent",
+            "HTTPS_PROXY": NOWHERE,
+            "HTTP_PROXY": NOWHERE,
+        }
 
     def run(self, *arguments: str | Path) -> Result:
         """Run it, however that ends."""
@@ -133,6 +144,15 @@ class VirtualSigstore:
 
     def __exit__(self, *_: object) -> None:
         self._ending.close()
+
+    def keyless(self, subject: str, issuer: str, *, ca: str = "") -> Options:
+        """To sign as somebody, with an entry of the log; `ca` is a path that bends the certificate."""
+        who = ("--identity-token", make_token(subject, issuer), "--insecure-skip-verify")
+        return *who, BY_FLAGS, "--fulcio-url", f"{self.url}{ca}", "--rekor-url", self.url
+
+    def logged(self, key: Path) -> Options:
+        """To sign with a key, with an entry of the log."""
+        return "--key", key, BY_FLAGS, "--rekor-url", self.url
 
     def write_signing_config(
         self, name: str, *, ca: str = "", log: str = "", log_version: int = 1, tsa: str = ""
@@ -204,6 +224,11 @@ class Rekor:
         }
         path.write_text(json.dumps(json.loads(other.read_text()) | {"tlogs": [log]}))
         return path
+
+
+def keyed(key: Path) -> Options:
+    """To sign with a key, and no log."""
+    return "--key", key, BY_FLAGS, "--tlog-upload=false"
 
 
 def make_token(subject: str, issuer: str) -> str:

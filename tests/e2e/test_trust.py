@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.machine import Machine
-from lab.signing import Cosign, VirtualSigstore, make_token
+from lab.signing import Cosign, VirtualSigstore, keyed
 from lab.store import Store
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
@@ -32,12 +32,9 @@ def signed(machine: Machine, store: Store, tmp_path_factory: pytest.TempPathFact
     cosign = Cosign(store, "v3", folder / "cosign")
     (mine, public), (theirs, _) = cosign.make_key("mine"), cosign.make_key("theirs")
     with VirtualSigstore(store, folder / "sigstore") as sigstore:
-        nothing = sigstore.write_signing_config("nothing")
-        everything = sigstore.write_signing_config("everything", ca=sigstore.url, log=sigstore.url)
-        cosign.sign(_name(machine, "scx_fifo", "v1"), "--key", mine, "--signing-config", nothing)
-        cosign.sign(_name(machine, "scx_mortal", "v1"), "--key", theirs, "--signing-config", nothing)
-        token = ("--identity-token", make_token(SUBJECT, ISSUER))
-        cosign.sign(_name(machine, "scx_fifo", "v2"), *token, "--signing-config", everything)
+        cosign.sign(_name(machine, "scx_fifo", "v1"), *keyed(mine))
+        cosign.sign(_name(machine, "scx_mortal", "v1"), *keyed(theirs))
+        cosign.sign(_name(machine, "scx_fifo", "v2"), *sigstore.keyless(SUBJECT, ISSUER))
         machine.guest.write(f"{FOLDER}/trusted_root.json", sigstore.trusted_root.read_bytes())
     machine.guest.write(f"{FOLDER}/mine.pub", public.read_bytes())
     policy = {

@@ -130,8 +130,9 @@ def test_certificate_that_had_expired_is_refused_by_both(workshop: Workshop, ser
 def test_timestamp_stands_in_for_a_log_that_the_policy_does_not_want(workshop: Workshop) -> None:
     image, sigstore = workshop.push(), workshop.sigstore
     config = sigstore.write_signing_config("timestamp", ca=sigstore.url, tsa=f"{sigstore.url}/timestamp")
-    token = make_token(SUBJECT, ISSUER)
-    workshop.sign("v3", Format.BUNDLE, image, "--identity-token", token, "--signing-config", config)
+    token = ("--identity-token", make_token(SUBJECT, ISSUER))
+    options = ("--signing-config", config, "--trusted-root", sigstore.trusted_root)
+    workshop.sign("v3", Format.BUNDLE, image, *token, *options)
     without = workshop.decide(image, workshop.trust_identity(requireLog=False))
     options = (*who(), "--trusted-root", sigstore.trusted_root, NO_SCT, "--use-signed-timestamps")
     assert accepts(workshop.ask_cosign("v3", Format.BUNDLE, image, *options, NO_LOG))

@@ -76,12 +76,14 @@ def root(workshop: Workshop, rekor: Rekor) -> Path:
 
 
 @pytest.fixture(scope="module")
-def keyed(workshop: Workshop, rekor: Rekor, pair: Pair) -> Signed:
+def keyed(workshop: Workshop, rekor: Rekor, pair: Pair, root: Path) -> Signed:
     """An image signed with a key, whose entry is not the first of the real log."""
     config = workshop.sigstore.write_signing_config("rekor", log=rekor.url, log_version=2)
     for _ in range(5):
         image = workshop.push()
-        workshop.sign("v3", Format.BUNDLE, image, "--key", pair("mine")[0], "--signing-config", config)
+        workshop.sign(
+            "v3", Format.BUNDLE, image, "--key", pair("mine")[0], "--signing-config", config, "--trusted-root", root
+        )
     return image
 
 
@@ -105,8 +107,8 @@ def test_entry_of_a_real_log_with_a_certificate_and_a_timestamp(workshop: Worksh
     image, sigstore = workshop.push(), workshop.sigstore
     services = {"ca": sigstore.url, "log": rekor.url, "log_version": 2, "tsa": f"{sigstore.url}/timestamp"}
     config = sigstore.write_signing_config("rekor-keyless", **services)
-    token = make_token(SUBJECT, ISSUER)
-    workshop.sign("v3", Format.BUNDLE, image, "--identity-token", token, "--signing-config", config)
+    who = ("--identity-token", make_token(SUBJECT, ISSUER))
+    workshop.sign("v3", Format.BUNDLE, image, *who, "--signing-config", config, "--trusted-root", root)
     ours = workshop.decide(image, workshop.trust_identity(trustedRoot=root))
     who = ("--certificate-identity", SUBJECT, "--certificate-oidc-issuer", ISSUER)
     options = (*who, "--trusted-root", root, NO_SCT, "--use-signed-timestamps")

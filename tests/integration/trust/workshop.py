@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.process import Result
-from lab.signing import Cosign, VirtualSigstore, make_token
+from lab.signing import Cosign, VirtualSigstore, keyed
 from schedkit.images.image import Image, Platform
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
@@ -118,7 +118,7 @@ class Workshop:
 
     def sign_with_key(self, series: str, kind: Format, image: Signed, key: Path) -> None:
         """With a key, and no log."""
-        self.sign(series, kind, image, "--key", key, *self._services(series, "without-services"))
+        self.sign(series, kind, image, *keyed(key))
 
     def sign_keyless(
         self,
@@ -131,19 +131,10 @@ class Workshop:
         ca: str = "",
     ) -> None:
         """As somebody, with an entry of the virtual log; `ca` is a path that bends its certificates."""
-        services = {"ca": f"{self.sigstore.url}{ca}", "log": self.sigstore.url}
-        options = self._services(series, f"keyless{ca.replace('/', '-')}", **services)
-        self.sign(series, kind, image, "--identity-token", make_token(subject, issuer), *options)
+        self.sign(series, kind, image, *self.sigstore.keyless(subject, issuer, ca=ca))
 
     def sign_with_key_and_log(self, series: str, kind: Format, image: Signed, key: Path) -> None:
-        self.sign(series, kind, image, "--key", key, *self._services(series, "log", log=self.sigstore.url))
-
-    def _services(self, series: str, name: str, *, ca: str = "", log: str = "") -> tuple[str | Path, ...]:
-        """How each series is told which services to ask."""
-        if series == "v3":
-            return ("--signing-config", self.sigstore.write_signing_config(name, ca=ca, log=log))
-        options = ("--fulcio-url", ca, "--insecure-skip-verify") if ca else ()
-        return (*options, "--rekor-url", log) if log else (*options, "--tlog-upload=false")
+        self.sign(series, kind, image, *self.sigstore.logged(key))
 
     def write_policy(self, **fields: object) -> Policy:
         """A policy as a user writes one; JSON is YAML."""
@@ -176,8 +167,9 @@ class Workshop:
             return refusal
 
     def ask_cosign(self, series: str, kind: Format, image: Signed, *options: str | Path) -> Result:
-        """Cosign's."""
-        return self.cosigns[series].verify(image.name, *FORMATS[series, kind], *options)
+        """Cosign's; the trusted root is the virtual sigstore's unless said."""
+        root = () if "--trusted-root" in options else ("--trusted-root", self.sigstore.trusted_root)
+        return self.cosigns[series].verify(image.name, *FORMATS[series, kind], *root, *options)
 
 
 def accepts(answer: Verdict | Refusal | Result) -> bool:

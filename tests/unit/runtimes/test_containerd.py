@@ -195,6 +195,7 @@ def test_repository_is_the_name_without_tag_and_digest(name: str, repository: st
         ("UNAVAILABLE", "ref schedkit-x locked for 3s: unavailable", BusyError),
         ("DEADLINE_EXCEEDED", "Deadline Exceeded", NoAnswerError),
         ("UNKNOWN", "context deadline exceeded: unknown", NoAnswerError),
+        ("CANCELLED", "Stream removed (RST_STREAM (Received RST_STREAM with error code 8))", NoAnswerError),
         ("NOT_FOUND", "container x: not found", NotFoundError),
         ("UNKNOWN", "write /var/lib/x: no space left on device", NoSpaceError),
         ("UNKNOWN", "something", SchedkitError),

@@ -180,17 +180,20 @@ class Client:
 
     def explain(self, call: str, error: grpc.RpcError) -> SchedkitError:
         """What a failed call means, in our words."""
-        if error.code() is grpc.StatusCode.UNAVAILABLE:
+        failure = parse_failure(self.socket, call, error.code(), error.details() or "")
+        # A wait ends without an answer as a matter of course; anything else may have broken the connection.
+        if isinstance(failure, UnavailableError | NoAnswerError) and call != TASK_WAIT.name:
             self._connection.forget()
-        return parse_failure(self.socket, call, error.code(), error.details() or "")
+        return failure
 
     def close(self) -> None:
         """Close the connection, for all that share it."""
         self._connection.close()
 
 
-# The same in other words: containerd knows our deadline, too, and may be the first to notice.
-_TOO_LATE = ("context deadline exceeded", "timed out before receiving settings")
+# containerd knows our deadline, too, and may be the first to notice: then it resets the call or says so in words.
+_TOO_LATE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_TOO_LATE_WORDS = ("context deadline exceeded", "timed out before receiving settings")
 
 
 def parse_failure(socket: str, call: str, code: grpc.StatusCode, details: str) -> SchedkitError:
@@ -200,7 +203,7 @@ def parse_failure(socket: str, call: str, code: grpc.StatusCode, details: str) -
     if "no space left on device" in lowered or "disk quota exceeded" in lowered:
         return NoSpaceError(said, hint="containerd keeps images and snapshots under /var/lib/containerd")
     match code:
-        case _ if code is grpc.StatusCode.DEADLINE_EXCEEDED or any(words in lowered for words in _TOO_LATE):
+        case _ if code in _TOO_LATE or any(words in lowered for words in _TOO_LATE_WORDS):
             return NoAnswerError(f"containerd at {socket} did not answer {call} in time")
         case grpc.StatusCode.UNAVAILABLE if "locked" in lowered:
             return BusyError(said, hint="another process is writing the same content; try again")
