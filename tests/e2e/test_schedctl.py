@@ -1,4 +1,7 @@
-"""Every command of schedctl that acts, on a real kernel, with each of the three runtimes."""
+"""Every command of schedctl that acts, on a real kernel: one life with each runtime, each way to fail with one of them.
+
+That the runtimes do the same is what test_runtimes.py proves, claim by claim.
+"""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +50,7 @@ def assert_nothing_left(schedctl: Schedctl) -> None:
 
 
 def only(driver: str) -> pytest.MarkDecorator:
-    """For what is the same whatever the runtime: once is enough."""
+    """For what does not depend on the runtime: the tests take turns."""
     return pytest.mark.parametrize("schedctl", [driver], indirect=True)
 
 
@@ -86,14 +89,15 @@ def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("schedctl", "words", "code", "said"),
     [
-        ("run scx_reject", 11, "verifier"),
-        ("run scx_idle --timeout 3", 13, "attach"),
-        ("run scx_stall --attach -- 1", 12, "stall"),
-        ("run scx_mortal --attach -- 10", 1, "exit code 3"),
+        ("podman", "run scx_reject", 11, "verifier"),
+        ("docker", "run scx_idle --timeout 3", 13, "attach"),
+        ("containerd", "run scx_stall --attach -- 1", 12, "stall"),
+        ("podman", "run scx_mortal --attach -- 10", 1, "exit code 3"),
     ],
     ids=["rejected", "never-attaches", "ejected", "dies-later"],
+    indirect=["schedctl"],
 )
 def test_what_goes_wrong_is_explained_and_leaves_nothing(schedctl: Schedctl, words: str, code: int, said: str) -> None:
     result = schedctl.run(words, code=code)
@@ -101,6 +105,7 @@ def test_what_goes_wrong_is_explained_and_leaves_nothing(schedctl: Schedctl, wor
     assert_nothing_left(schedctl)
 
 
+@only("docker")
 def test_one_that_ignores_sigterm_is_killed_and_detached(schedctl: Schedctl) -> None:
     schedctl.run("run scx_stubborn")
     (stopped,) = schedctl.read("stop scx_stubborn --timeout 1")["stopped"]
@@ -108,8 +113,8 @@ def test_one_that_ignores_sigterm_is_killed_and_detached(schedctl: Schedctl) -> 
     assert read_slot(schedctl.machine) == Slot("disabled", "")
 
 
-def test_a_signal_while_it_waits_leaves_nothing(schedctl: Schedctl) -> None:
-    signal = "TERM" if schedctl.driver == "docker" else "INT"  # the same to schedctl, whatever the runtime
+@pytest.mark.parametrize(("schedctl", "signal"), [("containerd", "INT"), ("docker", "TERM")], indirect=["schedctl"])
+def test_a_signal_while_it_waits_leaves_nothing(schedctl: Schedctl, signal: str) -> None:
     process = schedctl.start("run --timeout 170 scx_idle", LOG)
     schedctl.wait_for_word(LOG, "waiting for the kernel")
     schedctl.machine.run(f"kill -{signal} {process}")
@@ -118,6 +123,7 @@ def test_a_signal_while_it_waits_leaves_nothing(schedctl: Schedctl) -> None:
     assert_nothing_left(schedctl)
 
 
+@only("containerd")
 def test_attached_run_shows_the_output_and_ctrl_c_stops_it(schedctl: Schedctl) -> None:
     process = schedctl.start("run --attach scx_fifo", LOG)
     schedctl.wait_for_word(LOG, f"attached {FIFO}\n")
