@@ -64,7 +64,8 @@ class Engine:
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
         listed = self._fetch_json("/containers/json", wish, query=query)
         try:
-            ids = [item["Id"] for item in sorted(listed, key=lambda item: item["Created"])]
+            # Engines tell seconds, but list by the exact time, newest first: so their order settles ties.
+            ids = [item["Id"] for item in sorted(reversed(listed), key=lambda item: item["Created"])]
         except (KeyError, TypeError) as error:
             raise self._senseless(wish) from error
         containers = []
