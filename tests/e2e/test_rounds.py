@@ -1,4 +1,4 @@
-"""Fifty times run and stop leave nothing; for containerd, which runs on the host too, see tests/integration/runtimes."""
+"""Fifty times run and stop leave nothing; for containerd, which runs on the host too, see integration/runtimes."""
 
 import pytest
 
