@@ -65,7 +65,8 @@ class Engine:
         listed = self._fetch_json("/containers/json", wish, query=query)
         try:
             # Engines tell seconds, but list by the exact time, newest first: so their order settles ties.
-            ids = [item["Id"] for item in sorted(reversed(listed), key=lambda item: item["Created"])]
+            newest_first = sorted(listed, key=lambda item: item["Created"], reverse=True)
+            ids = [item["Id"] for item in reversed(newest_first)]
         except (KeyError, TypeError) as error:
             raise self._senseless(wish) from error
         containers = []
