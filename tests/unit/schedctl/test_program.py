@@ -143,7 +143,8 @@ def test_a_reader_that_leaves_is_no_traceback() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_it_as_ctrl_c_does(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "schedkit.schedctl", "watch", "-o", "json"]
+    # Whoever runs the tests in the background, or with nohup, has signals ignored that would be inherited.
+    command = ["env", "--default-signal", sys.executable, "-m", "schedkit.schedctl", "watch", "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["version"] == "1"
