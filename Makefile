@@ -26,7 +26,7 @@ format: setup ## Put the code in form
 lock: setup ## Write requirements.lock anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
-test: setup ## All tests, with the lab they need (half an hour the first time, then under 10 minutes)
+test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(python) -m pytest tests/unit
 	$(stage) "integration and e2e" $(both) tests/integration tests/e2e

@@ -48,11 +48,8 @@ def play(stage: Stage, *, real: bool) -> None:
     stage.say("Stop it, and wait until the kernel let it go:")
     stage.type("schedctl stop")
 
-    stage.say("One that stops scheduling: its container was started, and the kernel throws it out.")
-    stage.type("schedctl run scx_stall -- 1")
-    stage.watch_slot("disabled")
-    stage.type("schedctl status")
-    stage.type("schedctl stop")
+    stage.say("One that stops scheduling: it attaches, and the kernel throws it out.")
+    stage.type("schedctl run --attach scx_stall -- 1")
     stage.type("schedctl status")
 
 
