@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from lab.catalogue import open_store
 from lab.host import check_host
@@ -55,16 +56,15 @@ def measure_switch(machine: Machine, driver: str) -> None:
     """There and back between two schedulers; the new one's attach time is what `run` takes for it on a free slot."""
     schedctl = f"schedctl --driver {driver}"
 
-    def read(words: str) -> dict[str, object]:
-        answer: dict[str, object] = json.loads(machine.run(f"{schedctl} {words}", timeout=180).stdout)
-        return answer
+    def read(words: str) -> Any:
+        return json.loads(machine.run(f"{schedctl} {words} --allow-unsigned -o json", timeout=180).stdout)
 
     attach, gaps = [], []
     for _ in range(SWITCHES):
-        attach.append(float(str(read(f"run {REGISTRY}/scx_fifo:v2 --allow-unsigned -o json")["seconds"])))
+        attach.append(read(f"run {REGISTRY}/scx_fifo:v2")["container"]["seconds"])
         machine.run(f"{schedctl} stop", timeout=60)
-        read(f"run {REGISTRY}/scx_fifo:v1 --allow-unsigned -o json")
-        gaps.append(float(str(read(f"switch {REGISTRY}/scx_fifo:v2 --allow-unsigned -o json")["gap"])))
+        read(f"run {REGISTRY}/scx_fifo:v1")
+        gaps.append(read(f"switch {REGISTRY}/scx_fifo:v2")["gap_seconds"])
         machine.run(f"{schedctl} stop", timeout=60)
     alone, gap = statistics.median(attach), statistics.median(gaps)
     print(f"  {driver:<11} attach alone {alone:.2f} s, switch gap {gap:.2f} s, {gap / alone:.2f}×")
