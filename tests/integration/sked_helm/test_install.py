@@ -46,7 +46,8 @@ def namespace(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("apply", "-f", "-", input=json.dumps(RESTRICTED))
     yield cluster
     cluster.kubectl("delete", "secrets", "-n", NAMESPACE, "-l", "owner=helm")  # releases that a failed test left
-    cluster.kubectl("delete", "crd", CRD, "--ignore-not-found", "--wait=true")
+    # The server takes its time over a definition when the host is busy; the next test must not begin before.
+    cluster.kubectl("delete", "crd", CRD, "--ignore-not-found", "--wait=true", timeout=240)
     for kind, name in fetch_ours(cluster):
         cluster.kubectl("delete", kind, name, "-n", NAMESPACE)
     wait_for("pods to go", lambda: not fetch_pods(cluster), 30)
