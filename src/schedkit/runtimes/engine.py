@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -64,27 +65,21 @@ class Engine:
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
         listed = self._fetch_json("/containers/json", wish, query=query)
         try:
-            # Engines tell seconds, but list by the exact time, newest first: so their order settles ties.
-            newest_first = sorted(listed, key=lambda item: item["Created"], reverse=True)
-            ids = [item["Id"] for item in reversed(newest_first)]
+            ids = [item["Id"] for item in listed]
         except (KeyError, TypeError) as error:
             raise self._senseless(wish) from error
         containers = []
         for id in ids:
             try:
-                containers.append(self.fetch_container(id))
+                containers.append(self._fetch_aged(id))
             except NotFoundError:
                 continue  # it went since the list was made
-        return containers
+        # The list tells whole seconds and podman's order within one is any; an inspection tells the exact time.
+        return [container for _, container in sorted(containers, key=lambda aged: aged[0])]
 
     def fetch_container(self, id: str) -> Container:
         """One by its id."""
-        wish = f"inspect container {id[:12]}"
-        told = self._inspect(id, wish)
-        try:
-            return parse_container(self.driver, told)
-        except (KeyError, TypeError, ValueError) as error:
-            raise self._senseless(wish) from error
+        return self._fetch_aged(id)[1]
 
     def fetch_digests(self) -> frozenset[str]:
         """Of all images that are here; podman tells a manifest's and its index's, docker what was asked for."""
@@ -225,6 +220,14 @@ class Engine:
         try:
             return parse(self._fetch_json("/images/json", wish))
         except (AttributeError, TypeError) as error:
+            raise self._senseless(wish) from error
+
+    def _fetch_aged(self, id: str) -> tuple[float, Container]:
+        wish = f"inspect container {id[:12]}"
+        told = self._inspect(id, wish)
+        try:
+            return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
+        except (KeyError, TypeError, ValueError) as error:
             raise self._senseless(wish) from error
 
     def _inspect(self, id: str, wish: str) -> dict[str, Any]:

@@ -67,6 +67,7 @@ def hung_runtime_is_told_and_never_taken_for_absent(bench: Bench) -> None:
     service = find_service(bench.runtime.driver)
     os.kill(service, signal.SIGSTOP)
     try:
+        wait_stopped(service)
         runtimes, [silent] = find_runtimes([bench.runtime.driver])
         assert (runtimes, silent.absent) == ([], False)
         error = expect(NoAnswerError, lambda: open_runtime(bench.runtime.driver))
@@ -113,6 +114,14 @@ def rounds_of_run_and_stop_leave_nothing(bench: Bench) -> None:
         bench.runtime.remove(id)
         bench.made.remove(id)
     assert bench.runtime.fetch_containers() == []
+
+
+def wait_stopped(pid: int) -> None:
+    """A thread answers on until the signal has reached it, too."""
+    deadline = time.monotonic() + PATIENCE
+    while any(stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in Path("/proc").glob(f"{pid}/task/*/stat")):
+        assert time.monotonic() < deadline, "it goes on"
+        time.sleep(0.1)
 
 
 def find_service(driver: str) -> int:

@@ -19,6 +19,7 @@ LAYERS = (
 INSPECTED: dict[str, object] = {
     "Id": "c0ffee",
     "Name": "/idle",
+    "Created": "2026-11-15T13:58:10.25Z",
     "Config": {"Image": f"ghcr.io/schedkit/scx_idle@{DIGEST}", "Labels": {"provider": "schedkit"}, "Tty": False},
     "State": {
         "Status": "running",

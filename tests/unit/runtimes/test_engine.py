@@ -66,15 +66,23 @@ def test_state_that_nobody_knows_is_unknown(engine: Engine, fake: FakeEngine, dr
 
 
 def test_container_that_goes_while_we_list_is_left_out(engine: Engine, fake: FakeEngine) -> None:
-    fake.on("GET /containers/json", 200, [{"Id": "c0ffee", "Created": 2}, {"Id": "gone", "Created": 1}])
+    fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}, {"Id": "gone"}])
     fake.on("GET /containers/c0ffee/json", 200, inspected())
 
     assert [container.id for container in engine.fetch_containers()] == ["c0ffee"]
     assert json.loads(fake.requests[1].query["filters"]) == {"label": ["provider=schedkit"]}
 
 
+def test_containers_of_one_second_are_listed_oldest_first(engine: Engine, fake: FakeEngine) -> None:
+    fake.on("GET /containers/json", 200, [{"Id": "second", "Created": 1}, {"Id": "first", "Created": 1}])
+    for id, created in (("first", "2026-11-15T13:58:11.5Z"), ("second", "2026-11-15T13:58:11.51Z")):
+        fake.on(f"GET /containers/{id}/json", 200, inspected() | {"Id": id, "Created": created})
+
+    assert [container.id for container in engine.fetch_containers()] == ["first", "second"]
+
+
 def test_container_that_cannot_be_inspected_is_not_left_out(engine: Engine, fake: FakeEngine) -> None:
-    fake.on("GET /containers/json", 200, [{"Id": "c0ffee", "Created": 2}])
+    fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
     fake.on("GET /containers/c0ffee/json", 500, {"message": "database is locked"})
 
     with pytest.raises(SchedkitError, match="database is locked"):
