@@ -119,7 +119,9 @@ def rounds_of_run_and_stop_leave_nothing(bench: Bench) -> None:
 def wait_stopped(pid: int) -> None:
     """A thread answers on until the signal has reached it, too."""
     deadline = time.monotonic() + PATIENCE
-    while any(stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in Path("/proc").glob(f"{pid}/task/*/stat")):
+    while any(
+        stat.read_text().rpartition(")")[2].split()[0] != "T" for stat in Path("/proc").glob(f"{pid}/task/*/stat")
+    ):
         assert time.monotonic() < deadline, "it goes on"
         time.sleep(0.1)
 
