@@ -6,15 +6,17 @@ from typing import NoReturn
 
 import click
 
-from schedkit.errors import SchedkitError, UnavailableError, UsageError, run_at_edge
+from schedkit.errors import SchedkitError, UsageError, run_at_edge
 
 
 def run_program(command: click.Command, name: str) -> NoReturn:
     """Run a click command as the program `name` with this process's arguments, and end the process."""
-    sys.exit(run_at_edge(lambda: _run(command, name, sys.argv[1:]), debug=bool(os.environ.get("SCHEDKIT_DEBUG"))))
+    debug = bool(os.environ.get("SCHEDKIT_DEBUG"))
+    sys.exit(run_at_edge(lambda: run_command(command, name, sys.argv[1:]), name=name, debug=debug))
 
 
-def _run(command: click.Command, name: str, arguments: list[str]) -> int:
+def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
+    """Run a click command as the program `name`; what click complains of are errors of ours."""
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:
@@ -24,8 +26,4 @@ def _run(command: click.Command, name: str, arguments: list[str]) -> int:
         raise KeyboardInterrupt from error
     except click.ClickException as error:
         raise SchedkitError(error.format_message()) from error
-    except ModuleNotFoundError as error:  # what only some users need is an extra of the distribution
-        raise UnavailableError(
-            f"{name} needs the Python package {error.name}", hint="install all of it: pip install 'schedkit[sked]'"
-        ) from error
     return result if isinstance(result, int) else 0

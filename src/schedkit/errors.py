@@ -123,7 +123,7 @@ def report(error: SchedkitError, stream: TextIO) -> None:
         print(f"hint: {error.hint}", file=stream)
 
 
-def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> int:
+def run_at_edge(program: Callable[[], int | None], *, name: str = "this program", debug: bool = False) -> int:
     """Run a program's body and turn however it ends into an exit code; only `debug` shows tracebacks."""
     try:
         return program() or ExitCode.OK
@@ -146,6 +146,12 @@ def run_at_edge(program: Callable[[], int | None], *, debug: bool = False) -> in
         where = f": {error.filename}" if error.filename else ""
         report(SchedkitError(f"{error.strerror or error}{where}"), sys.stderr)
         return code
+    except ModuleNotFoundError as error:  # what only some users need is an extra of the distribution
+        if debug:
+            _print_traceback()
+        text = f"{name} needs the Python package {error.name}"
+        report(UnavailableError(text, hint="install all of it: pip install 'schedkit[sked]'"), sys.stderr)
+        return ExitCode.UNAVAILABLE
     except Exception as error:
         if debug:
             _print_traceback()

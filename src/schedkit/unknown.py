@@ -1,10 +1,9 @@
 """What could not be found out: an answer of its own, neither a value nor an absence."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(NamedTuple):
     """Stands where a value would; `why` says in a few words what kept us from knowing."""
 
     why: str

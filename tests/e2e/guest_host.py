@@ -26,8 +26,9 @@ from schedkit.host.switch import switch
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry
 from schedkit.runtimes import containerd
+from schedkit.runtimes.container import Container
 from schedkit.runtimes.drivers import DRIVERS, open_runtime
-from schedkit.runtimes.model import Container, Runtime
+from schedkit.runtimes.model import Runtime
 
 MACHINE = model.Machine()
 IMPORTED_BEFORE_FORKING = (containerd,)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("machine", ["6.12", "newest"], indirect=Tru
 START_FIFO = "podman run -q -d --privileged --network host --name fifo localhost:5000/scx_fifo:v1"
 END_FIFO = "podman rm -f -t 0 fifo"
 PROLOGUE = """
-import dataclasses, json, select, subprocess, sys
+import json, select, subprocess, sys
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
 from schedkit.kernel.holder import Holder, read_holder
@@ -31,10 +31,14 @@ def shell(command):
     subprocess.run(command, shell=True, check=True, stdout=subprocess.DEVNULL)
 
 def plain(value):
-    return dataclasses.asdict(value) | {"is": type(value).__name__} if dataclasses.is_dataclass(value) else value
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict()) | {"is": type(value).__name__}
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    return [plain(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 def say(**answers):
-    json.dump(answers, sys.stdout, default=plain)
+    json.dump(plain(answers), sys.stdout)
 
 def is_attached(state):
     return state.attached is True

@@ -44,6 +44,14 @@ def test_bug_is_told_in_one_line_unless_debugging(capsys: pytest.CaptureFixture[
     assert "Traceback" in capsys.readouterr().err
 
 
+def test_package_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> int:
+        raise ModuleNotFoundError("No module named 'grpc'", name="grpc")
+
+    assert run_at_edge(program, name="schedctl") == ExitCode.UNAVAILABLE
+    assert capsys.readouterr().err.startswith("error: schedctl needs the Python package grpc\nhint: ")
+
+
 def test_interruption_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     def program() -> int:
         raise KeyboardInterrupt

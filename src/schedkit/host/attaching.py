@@ -18,7 +18,8 @@ from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.log import KernelLog
 from schedkit.kernel.state import KernelState, State, read_state
-from schedkit.runtimes.model import Container, ContainerState, Runtime
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import Runtime
 from schedkit.unknown import Unknown
 
 STAY_SECONDS = 0.25  # errors late in enable throw a scheduler out right after it attached

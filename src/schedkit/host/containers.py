@@ -2,12 +2,13 @@
 
 import signal
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC
+from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, SchedkitError, UsageError
 from schedkit.host.model import Label, Machine, RunRequest, Talk
-from schedkit.runtimes.model import ContainerSpec, ContainerState, Runtime
+from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.model import ContainerSpec, Runtime
 
 KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel
 _GRACE_SECONDS = 2.0  # what a scheduler we give up on gets to leave by itself
@@ -16,8 +17,7 @@ _MOST_LOG_BYTES = 256 * 1024
 _LONGEST_LINE = 500
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(NamedTuple):
     """How a container ended."""
 
     exit_code: int | None
@@ -32,6 +32,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
         name=name,
         args=request.args,
         env=request.env,
+        host_network=request.host_network,
         labels={
             Label.SCHEDULER.value: request.scheduler,
             Label.IMAGE.value: request.image.reference,

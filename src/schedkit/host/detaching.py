@@ -1,7 +1,7 @@
 """End a scheduler that nobody manages."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from schedkit.errors import BusyError, NotFoundError, UnavailableError, UsageError
 from schedkit.host.errors import NotDetachedError
@@ -21,8 +21,7 @@ from schedkit.unknown import Unknown
 _DETACH_SECONDS = 10.0
 
 
-@dataclass(frozen=True)
-class Foreign:
+class Foreign(NamedTuple):
     """What will be ended, and how: for people to agree to before it is done."""
 
     ops: str
@@ -36,8 +35,7 @@ class Foreign:
         return f"{self.ops} is attached, {describe_holder(self.holder)}; it will be ended by: {self.way.text}"
 
 
-@dataclass(frozen=True)
-class Detached:
+class Detached(NamedTuple):
     """What was ended; `after` is what the kernel says then, where another may have attached at once."""
 
     foreign: Foreign

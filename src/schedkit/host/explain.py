@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
 from schedkit.kernel.check import Check, Outcome
@@ -15,8 +15,7 @@ _SIGNALS = {9: "SIGKILL (out of memory, or killed by hand)", 11: "SIGSEGV", 6: "
 _NO_FAULT = ("unregistered", "disabled by sysrq", "parent scheduler")  # reasons of exit kinds 64 to 68
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """What was seen of one try."""
 
     scheduler: str
@@ -59,8 +58,7 @@ def explain_end(scheduler: str, log: tuple[str, ...], exit_code: int | None) -> 
     )
 
 
-@dataclass(frozen=True)
-class _Rejection:
+class _Rejection(NamedTuple):
     """Words by which a refusal is known, and what they mean."""
 
     pattern: str

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedkit.errors import SchedkitError
 from schedkit.host.lock import is_held
@@ -10,15 +11,18 @@ from schedkit.host.model import Attachment, Label, Machine, Managed, Observed
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Container, ContainerState, Runtime
 from schedkit.unknown import Unknown
+
+if TYPE_CHECKING:
+    from schedkit.runtimes.model import Runtime
 
 _TRIES = 3  # to see runtimes and kernel while nothing changes
 _LINK_SECONDS = 0.3  # what lies at most between the kernel saying enabled and the link being open in its process
 
 
-def observe(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Observed:
+def observe(machine: Machine, runtimes: Sequence["Runtime"], silent: Iterable[Silent] = ()) -> Observed:
     """Ask everybody; a runtime that fails to answer joins the silent ones."""
     observed = _look(machine, runtimes, tuple(silent))
     for _ in range(_TRIES - 1):
@@ -29,7 +33,7 @@ def observe(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Sile
     return observed
 
 
-def fetch_managed(machine: Machine, runtimes: Sequence[Runtime]) -> list[Managed]:
+def fetch_managed(machine: Machine, runtimes: Sequence["Runtime"]) -> list[Managed]:
     """Only the containers; raises if a runtime does not answer."""
     observed = observe(machine, runtimes)
     if observed.silent:
@@ -117,7 +121,7 @@ def supervisor_lock(machine: Machine, id: str) -> Path:
     return machine.lock.parent / f"supervise-{id}"
 
 
-def _look(machine: Machine, runtimes: Sequence[Runtime], silent: tuple[Silent, ...]) -> Observed:
+def _look(machine: Machine, runtimes: Sequence["Runtime"], silent: tuple[Silent, ...]) -> Observed:
     kernel, holder = read_slot(machine.root)
     containers: list[Container] = []
     for runtime in runtimes:

@@ -1,17 +1,16 @@
 """What the lifecycle speaks of: requests, results, and the machine it happens on."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from schedkit.errors import ExitCode, UsageError
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Container, ContainerState
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -47,17 +46,15 @@ class Talk(Protocol):
 Verify = Callable[["Image"], str]
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """Where things happen; every path and clock is passed in."""
 
     root: Path = Path("/")
     lock: Path = Path("/run/schedkit/lock")
-    now: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
+    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
 
 
-@dataclass(frozen=True)
-class Restart:
+class Restart(NamedTuple):
     """What to do when a scheduler fails: at most `times` restarts (None: no limit), with growing pauses."""
 
     on_failure: bool = False
@@ -83,22 +80,21 @@ def parse_restart(text: str) -> Restart:
     )
 
 
-@dataclass(frozen=True)
-class RunRequest:
+class RunRequest(NamedTuple):
     """One scheduler to be run."""
 
     image: "Image"
     scheduler: str  # for people and for matching the kernel's ops name
     name: str | None = None  # of the container; made from `scheduler` if not given
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = {}
+    host_network: bool = False
     restart: Restart = Restart()
     timeout: float = 30.0
     wait: bool = True
 
 
-@dataclass(frozen=True)
-class Attached:
+class Attached(NamedTuple):
     """A scheduler that runs; with wait=False, `ops` is None as nobody looked."""
 
     container: Container
@@ -106,8 +102,7 @@ class Attached:
     seconds: float  # from start to attached
 
 
-@dataclass(frozen=True)
-class Switched:
+class Switched(NamedTuple):
     """A switch that worked."""
 
     attached: Attached
@@ -123,8 +118,7 @@ class Attachment(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Managed:
+class Managed(NamedTuple):
     """A container of ours or the original's, and what the kernel says of it."""
 
     container: Container
@@ -141,8 +135,7 @@ class Managed:
         return self.container.state not in (ContainerState.CREATED, ContainerState.EXITED)
 
 
-@dataclass(frozen=True)
-class Observed:
+class Observed(NamedTuple):
     """Runtimes and kernel at one moment, joined."""
 
     kernel: KernelState
@@ -175,8 +168,7 @@ class Summary(StrEnum):
         return ExitCode.FAILURE if self is Summary.UNKNOWN else ExitCode.DISCREPANCY
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """The truth about this machine, as far as it can be known."""
 
     summary: Summary

@@ -1,18 +1,22 @@
 """The truth about this machine: what the kernel says, what the runtimes say, and whether the two agree."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
 from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State
+from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import ContainerState, Runtime
 from schedkit.unknown import Unknown
 
+if TYPE_CHECKING:
+    from schedkit.runtimes.model import Runtime
 
-def read_status(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Status:
+
+def read_status(machine: Machine, runtimes: Sequence["Runtime"], silent: Iterable[Silent] = ()) -> Status:
     """Ask the kernel and all runtimes once, and judge."""
     return judge(observe(machine, runtimes, silent))
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, UsageError
 from schedkit.host import containers
@@ -13,15 +13,15 @@ from schedkit.host.model import Attachment, Machine, Managed, Observed, Talk
 from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.container import Container
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Container, Runtime
+from schedkit.runtimes.model import Runtime
 
 STOP_SECONDS = 10.0
 _DETACH_SECONDS = 10.0  # from the process's end until the kernel has put all tasks back
 
 
-@dataclass(frozen=True)
-class Stopped:
+class Stopped(NamedTuple):
     """A container that is no more."""
 
     container: Container

@@ -16,7 +16,8 @@ from schedkit.host.lock import hold_lock
 from schedkit.host.managed import name_scheduler, observe, supervisor_lock
 from schedkit.host.model import Label, Machine, Restart, parse_restart
 from schedkit.host.slot import check_free
-from schedkit.runtimes.model import Container, ContainerState, Runtime
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import Runtime
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0

@@ -16,7 +16,8 @@ from schedkit.host.slot import check_free, name_ops, taken
 from schedkit.host.stop import STOP_SECONDS, find_runtime, is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import KernelState, State
-from schedkit.runtimes.model import ContainerState, Runtime
+from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.model import Runtime
 
 _KILLED_SECONDS = 10.0  # from SIGKILL until the kernel has let go
 _BACK_SECONDS = 30.0  # what the old one gets at least to attach again

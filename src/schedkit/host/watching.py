@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.host.model import Machine
 from schedkit.kernel.changes import Changes
@@ -17,8 +17,7 @@ TICK_SECONDS = 1.0
 _LOOK_AGAIN_SECONDS = 1.0  # an event may be lost
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One look. None where there is nothing to tell; Unknown where it could not be read."""
 
     at: datetime

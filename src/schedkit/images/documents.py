@@ -28,9 +28,12 @@ MOST_ENTRIES = 1000  # layers of a manifest, manifests of an index
 
 
 @dataclass(frozen=True)
-class Annotated(Descriptor):
+class Annotated:
     """A descriptor with what its document says about it."""
 
+    media_type: str
+    digest: str
+    size: int
     artifact_type: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
     platform: Platform | None = None

@@ -4,9 +4,8 @@ import errno
 import os
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 _SYSCALL_NUMBERS = {
     "x86_64": 321,
@@ -30,8 +29,7 @@ _ATTRIBUTES = 128  # more than any command here has; the kernel wants the rest t
 _INFO = 256
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(NamedTuple):
     """A struct_ops link, and the map that holds what it registered."""
 
     id: int

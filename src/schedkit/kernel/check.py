@@ -1,7 +1,7 @@
 """One thing that was looked at: what was seen, how bad it is, and what to do."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Outcome(StrEnum):
@@ -13,8 +13,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(NamedTuple):
     """Named as the original names it: kernel.version, caps.cap_bpf, runtime.any."""
 
     name: str

@@ -2,8 +2,8 @@
 
 import errno
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.errors import NoPermissionError, SchedkitError
 from schedkit.kernel.bpf import Bpf, StructOps
@@ -13,8 +13,7 @@ from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """How it will be done, for people to agree to: `detach BPF link 17`, `SysRq S`."""
 
     text: str

@@ -3,9 +3,9 @@
 import errno
 import os
 import sys
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.kernel.bpf import Bpf, StructOps
 from schedkit.kernel.files import explain, list_pids, read_text
@@ -20,8 +20,7 @@ _PARENTS = ("docker", "schedkit", "default", "moby", "k8s.io")
 _WITHIN = ("libpod-payload-", "libpod-conmon-")  # podman beside the container, with an id that is not the whole name
 
 
-@dataclass(frozen=True)
-class Holder:
+class Holder(NamedTuple):
     """A process, and the container it is in as its cgroup tells."""
 
     pid: int
@@ -30,8 +29,7 @@ class Holder:
     container: str | None = None  # the runtime's id for it: 64 hexadecimal digits, or containerd's any word
 
 
-@dataclass(frozen=True)
-class Registration:
+class Registration(NamedTuple):
     """How the attached scheduler came into the kernel: through a link, or (the old way) by its map alone."""
 
     link: int | None

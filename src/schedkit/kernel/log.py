@@ -3,10 +3,9 @@
 import os
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from schedkit.kernel.files import explain
 from schedkit.unknown import Unknown
@@ -19,8 +18,7 @@ _MOST_LINES = 1000
 _ASKED_TO_LEAVE = ("unregistered from ", "disabled by sysrq", "parent exiting", "killed by parent scheduler")
 
 
-@dataclass(frozen=True)
-class Ejection:
+class Ejection(NamedTuple):
     """Why the kernel ended a scheduler, as it said itself."""
 
     ops: str

@@ -2,9 +2,9 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.kernel.files import explain, read_text
 from schedkit.unknown import Unknown
@@ -20,8 +20,7 @@ class State(StrEnum):
     UNSUPPORTED = "unsupported"
 
 
-@dataclass(frozen=True)
-class KernelState:
+class KernelState(NamedTuple):
     """None is an absence that the kernel itself shows; Unknown is what could not be read."""
 
     state: State | Unknown
@@ -57,7 +56,7 @@ def read_state(root: Path = Path("/")) -> KernelState:
             return state
         if left:
             time.sleep(0.001)
-    return replace(state, ops=Unknown(f"{folder} kept changing while it was read"))
+    return state._replace(ops=Unknown(f"{folder} kept changing while it was read"))
 
 
 def _read_moment(folder: Path) -> tuple[State | Unknown | None, int | Unknown | None]:

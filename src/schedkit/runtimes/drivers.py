@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NoPermissionError, UsageError
-from schedkit.runtimes.model import Runtime
 from schedkit.runtimes.probe import Answered, Failed, probe
+
+if TYPE_CHECKING:
+    from schedkit.runtimes.model import Runtime
 
 DRIVERS = ("podman", "docker", "containerd")  # auto takes the first whose socket answers, in this order
 SOCKETS = {
@@ -21,8 +23,7 @@ _VARIABLES = {"podman": "CONTAINER_HOST", "docker": "DOCKER_HOST", "containerd":
 _UNITS = {"podman": "podman.socket", "docker": "docker", "containerd": "containerd"}
 
 
-@dataclass(frozen=True)
-class Silent:
+class Silent(NamedTuple):
     """A driver that does not answer. `absent`: there is no socket at all, so nothing of it runs here."""
 
     driver: str
@@ -31,7 +32,7 @@ class Silent:
     absent: bool
 
 
-def open_runtime(driver: str, socket: str | None = None) -> Runtime:
+def open_runtime(driver: str, socket: str | None = None) -> "Runtime":
     """The runtime behind one driver; UnavailableError with a hint if it does not answer."""
     if driver not in DRIVERS:
         raise UsageError(f"no such driver: {driver}", hint=f"there are {', '.join(DRIVERS)}")
@@ -47,7 +48,7 @@ def open_runtime(driver: str, socket: str | None = None) -> Runtime:
 
 def find_runtimes(
     drivers: Sequence[str] = DRIVERS, seconds: float = CONNECT_SECONDS
-) -> tuple[list[Runtime], list[Silent]]:
+) -> tuple[list["Runtime"], list[Silent]]:
     """All runtimes that answer, in order, and those that do not and why. They are asked at the same time."""
     sockets = {driver: socket_of(driver, os.environ) for driver in drivers}
     runtimes, silent = [], []
@@ -66,7 +67,7 @@ def socket_of(driver: str, environment: Mapping[str, str]) -> str:
     return path if path.startswith("/") else SOCKETS[driver]
 
 
-def _open(driver: str, path: str, answered: Answered) -> Runtime:
+def _open(driver: str, path: str, answered: Answered) -> "Runtime":
     if driver == "containerd":
         from schedkit.runtimes.containerd import Containerd
 

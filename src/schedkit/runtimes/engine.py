@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
     parse_container,
     parse_digests,
@@ -14,17 +15,7 @@ from schedkit.runtimes.engine_answers import (
     parse_message,
     parse_repositories,
 )
-from schedkit.runtimes.engine_pull import pull
-from schedkit.runtimes.model import (
-    IMAGE_LABEL,
-    PROVIDER_LABEL,
-    SCX_FOLDER,
-    Container,
-    ContainerSpec,
-    ContainerState,
-    Content,
-    Progress,
-)
+from schedkit.runtimes.model import IMAGE_LABEL, PROVIDER_LABEL, SCX_FOLDER, ContainerSpec, Content, Progress
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
@@ -94,6 +85,8 @@ class Engine:
         wish = f"look for image {_pinned(content)}"
         answer = self._call("GET", f"/images/{_pinned(content)}/json", wish)
         if answer.status == 404:
+            from schedkit.runtimes.engine_pull import pull
+
             pull(self._door, self._api_prefix(), content, progress)
         elif answer.status != 200:
             raise self._failure(answer, wish)
@@ -205,7 +198,7 @@ class Engine:
                 "Privileged": True,
                 "PidMode": "host",
                 # Statistics go through a unix socket; what a scheduler listens on beside that is not for the world.
-                "NetworkMode": "none",
+                "NetworkMode": "host" if spec.host_network else "none",
                 "Binds": [f"{self._scx_folder}:{SCX_FOLDER}"],
                 "RestartPolicy": {"Name": "no"},
                 "LogConfig": {"Type": _LOG_DRIVERS[self.driver], "Config": {}},

@@ -1,13 +1,13 @@
 """What podman and docker say, in our words."""
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
-from schedkit.runtimes.model import IMAGE_LABEL, Container, ContainerState
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import IMAGE_LABEL
 from schedkit.unknown import Unknown
 
 _STATES = {
@@ -25,13 +25,18 @@ _STATES = {
 }
 
 # Engines pass on what a registry or the network said, in words only.
-_DENIED = re.compile(r"unauthorized|authentication required|denied|no basic auth|invalid username", re.IGNORECASE)
-_MISSING = re.compile(r"manifest unknown|name unknown|not found|no such image", re.IGNORECASE)
-_TLS = re.compile(r"x509|certificate|tls: |HTTP response to HTTPS client", re.IGNORECASE)
-_UNREACHABLE = re.compile(
-    r"connection refused|no such host|timeout|unreachable|deadline exceeded|connection reset|server misbehaving"
-    r"|unexpected EOF",
-    re.IGNORECASE,
+_DENIED = ("unauthorized", "authentication required", "denied", "no basic auth", "invalid username")
+_MISSING = ("manifest unknown", "name unknown", "not found", "no such image")
+_TLS = ("x509", "certificate", "tls: ", "http response to https client")
+_UNREACHABLE = (
+    "connection refused",
+    "connection reset",
+    "deadline exceeded",
+    "no such host",
+    "server misbehaving",
+    "timeout",
+    "unexpected eof",
+    "unreachable",
 )
 _INSECURE_HINTS = {
     "podman": "put its authority into /etc/containers/certs.d/{registry}/ca.crt, or allow it with --insecure-registry",
@@ -102,15 +107,20 @@ def parse_pull_failure(driver: str, message: str, reference: str) -> SchedkitErr
     text = f"{driver} could not pull {reference}: {message}"
     if "no space left" in message:
         return NoSpaceError(text, hint=f"{driver} system prune removes what is not used")
-    if _TLS.search(message):
+    if _says(message, _TLS):
         return UnavailableError(text, hint=_INSECURE_HINTS[driver].format(registry=registry))
-    if _DENIED.search(message):
+    if _says(message, _DENIED):
         return NoPermissionError(text, hint=f"log in: {driver} login {registry}")
-    if _MISSING.search(message):
+    if _says(message, _MISSING):
         return NotFoundError(text)
-    if _UNREACHABLE.search(message):
+    if _says(message, _UNREACHABLE):
         return UnavailableError(text)
     return SchedkitError(text)
+
+
+def _says(message: str, words: Iterable[str]) -> bool:
+    said = message.lower()
+    return any(word in said for word in words)
 
 
 def _parse_time(text: str) -> datetime | None:

@@ -1,12 +1,9 @@
 """What a container runtime is to us: the same few verbs over podman, docker and containerd."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from schedkit.unknown import Unknown
+from schedkit.runtimes.container import Container
 
 PROVIDER_LABEL = ("provider", "schedkit")  # what the original puts on its containers, and so do we
 IMAGE_LABEL = "org.schedkit.image"  # the reference in full; the runtime itself knows the image by its digest
@@ -16,33 +13,7 @@ SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound in
 Progress = Callable[[int, int], None]
 
 
-class ContainerState(StrEnum):
-    """Where a container is in its life, in the fewest words that all runtimes share."""
-
-    CREATED = "created"
-    RUNNING = "running"
-    PAUSED = "paused"
-    EXITED = "exited"
-
-
-@dataclass(frozen=True)
-class Container:
-    """A container of schedkit's or of the original's, as its runtime tells."""
-
-    driver: str
-    id: str
-    name: str
-    image: str  # the reference it was made from, as the user or the catalog wrote it
-    state: ContainerState | Unknown
-    labels: Mapping[str, str] = field(default_factory=dict)
-    pid: int | None = None  # of its first process, in the host's numbering; None unless it runs
-    exit_code: int | None = None
-    started: datetime | None = None
-    finished: datetime | None = None
-
-
-@dataclass(frozen=True)
-class Descriptor:
+class Descriptor(NamedTuple):
     """Content by its digest, as in an OCI manifest."""
 
     media_type: str
@@ -50,12 +21,14 @@ class Descriptor:
     size: int
 
 
-@dataclass(frozen=True)
-class Credentials:
+class Credentials(NamedTuple):
     """How to log in to a registry. Its repr hides the secret."""
 
     username: str
-    secret: str = field(repr=False)
+    secret: str
+
+    def __repr__(self) -> str:
+        return f"Credentials(username={self.username!r})"
 
 
 class Content(Protocol):
@@ -97,14 +70,14 @@ class Content(Protocol):
         """The bytes of a blob as they arrive; raises before its end if digest or size are wrong."""
 
 
-@dataclass(frozen=True)
-class ContainerSpec:
+class ContainerSpec(NamedTuple):
     """A scheduler's container: always privileged, in the host's PID namespace, with SCX_FOLDER bound."""
 
     name: str
     args: tuple[str, ...] = ()  # after the image's entrypoint, instead of its command; empty: the image's command
-    env: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)  # PROVIDER_LABEL is added by the runtime
+    env: Mapping[str, str] = {}
+    host_network: bool = False  # else it has none
+    labels: Mapping[str, str] = {}  # PROVIDER_LABEL is added by the runtime
 
 
 class Runtime(Protocol):

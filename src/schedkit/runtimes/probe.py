@@ -1,12 +1,14 @@
-"""Does anybody answer at a socket? All are asked at once, and nothing heavy is imported to do it."""
+"""Does anybody answer at a socket? All are asked at once; not even `socket` is imported before there is one to ask."""
 
-import socket
-import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NoAnswerError, NoPermissionError, SchedkitError, UnavailableError
+
+if TYPE_CHECKING:
+    import socket
 
 _PING = b"GET /_ping HTTP/1.1\r\nHost: localhost\r\n\r\n"
 # What opens every HTTP/2 connection: the preface and an empty SETTINGS frame. A server answers with its own SETTINGS.
@@ -16,15 +18,13 @@ _SETTINGS = 4
 _MOST = 16 * 1024
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """Somebody is there; `api` is the version of the API that an engine offers."""
 
     api: str = ""
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """Nobody answers: why, as which error where this one is needed; `absent` if there is no socket at all."""
 
     why: str
@@ -33,10 +33,30 @@ class Failed:
 
 
 Outcome = Answered | Failed
+_ABSENT = Failed("there is no such socket", absent=True)
 
 
 def probe(sockets: Mapping[str, str], seconds: float) -> dict[str, Outcome]:
     """Ask all drivers at their sockets; together they take no longer than `seconds`."""
+    there = {driver: path for driver, path in sockets.items() if not _is_absent(path)}
+    outcomes = _ask_all(there, seconds) if there else {}
+    return {driver: outcomes[driver] if driver in there else _ABSENT for driver in sockets}
+
+
+def _is_absent(path: str) -> bool:
+    """Only what is known not to be there; a folder that may not be searched is for the asking to complain of."""
+    try:
+        Path(path).stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _ask_all(sockets: Mapping[str, str], seconds: float) -> dict[str, Outcome]:
+    import threading
+
     outcomes: dict[str, Outcome] = {}
 
     def ask(driver: str, path: str) -> None:
@@ -47,10 +67,12 @@ def probe(sockets: Mapping[str, str], seconds: float) -> dict[str, Outcome]:
         thread.start()
     for thread in threads:
         thread.join()
-    return {driver: outcomes[driver] for driver in sockets}
+    return outcomes
 
 
 def _ask(driver: str, path: str, seconds: float) -> Outcome:
+    import socket
+
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(seconds)
@@ -62,7 +84,7 @@ def _ask(driver: str, path: str, seconds: float) -> Outcome:
                 else _ask_engine(driver, connection, deadline)
             )
     except FileNotFoundError:
-        return Failed("there is no such socket", absent=True)
+        return _ABSENT
     except PermissionError:
         return Failed("no permission", NoPermissionError)
     except ConnectionRefusedError:
@@ -73,7 +95,7 @@ def _ask(driver: str, path: str, seconds: float) -> Outcome:
         return Failed(error.strerror or str(error))
 
 
-def _ask_engine(driver: str, connection: socket.socket, deadline: float) -> Outcome:
+def _ask_engine(driver: str, connection: "socket.socket", deadline: float) -> Outcome:
     connection.sendall(_PING)
     said = b""
     while b"\r\n\r\n" not in said and (piece := _receive(connection, deadline, said)):
@@ -91,7 +113,7 @@ def _ask_engine(driver: str, connection: socket.socket, deadline: float) -> Outc
     return Answered(fields.get("api-version", ""))
 
 
-def _ask_containerd(connection: socket.socket, deadline: float) -> Outcome:
+def _ask_containerd(connection: "socket.socket", deadline: float) -> Outcome:
     connection.sendall(_PREFACE)
     said = b""
     while len(said) < _FRAME_HEADER and (piece := _receive(connection, deadline, said)):
@@ -101,7 +123,7 @@ def _ask_containerd(connection: socket.socket, deadline: float) -> Outcome:
     return Answered()
 
 
-def _receive(connection: socket.socket, deadline: float, before: bytes) -> bytes:
+def _receive(connection: "socket.socket", deadline: float, before: bytes) -> bytes:
     left = deadline - time.monotonic()
     if left <= 0 or len(before) > _MOST:
         raise TimeoutError

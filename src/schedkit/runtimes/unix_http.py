@@ -1,16 +1,15 @@
 """HTTP over a unix socket: one connection a call, and every call ends in time."""
 
-import http.client
 import json
 import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
+from schedkit.runtimes.http1 import Response, format_request
 
 READ_SECONDS = 30.0  # for what only looks
 CHANGE_SECONDS = 120.0  # for what makes, starts, signals or removes something
@@ -18,8 +17,7 @@ _PIECE = 64 * 1024
 _MOST = 16 * 1024 * 1024  # of an answer that is read whole
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What came back, read whole."""
 
     status: int
@@ -61,8 +59,7 @@ class Door:
                 size += len(piece)
                 if size > _MOST:
                     raise BadDataError(f"{self.driver} was asked to {wish} and answered more than {_MOST} bytes")
-            headers = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(response.status, headers, b"".join(pieces))
+            return Answer(response.status, response.headers, b"".join(pieces))
 
     @contextmanager
     def open(
@@ -75,17 +72,18 @@ class Door:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = READ_SECONDS,
-    ) -> Iterator[tuple[http.client.HTTPResponse, socket.socket]]:
+    ) -> Iterator[tuple[Response, socket.socket]]:
         """Ask, and read the answer as it comes; `seconds` bounds each silence, None does not. Leaving hangs up."""
-        connection = _Connection(self.path, seconds)
+        url = f"{target}?{urlencode(query)}" if query else target
+        content = None if body is None else json.dumps(body).encode()
+        fields = dict(headers or {}) | ({"Content-Type": "application/json"} if content is not None else {})
         try:
-            url = f"{target}?{urlencode(query)}" if query else target
-            content = None if body is None else json.dumps(body).encode()
-            fields = dict(headers or {}) | ({"Content-Type": "application/json"} if content is not None else {})
-            connection.request(method, url, content, fields)
-            response = connection.getresponse()
-            with response:
-                yield response, connection.opened
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+                connection.settimeout(seconds)
+                connection.connect(self.path)
+                connection.sendall(format_request(method, url, fields, content))
+                with connection.makefile("rb") as stream:
+                    yield Response(stream), connection
         except TimeoutError as error:
             raise NoAnswerError(
                 f"{self.driver} did not answer within {seconds or 0:g} s when asked to {wish}",
@@ -95,11 +93,9 @@ class Door:
             raise NoPermissionError(
                 f"no permission to speak to {self.driver} at {self.path}", hint="run it as root, with sudo for example"
             ) from error
-        except (OSError, http.client.HTTPException) as error:
+        except OSError as error:
             why = str(error) or type(error).__name__
             raise UnavailableError(f"{self.driver} at {self.path} broke off when asked to {wish}: {why}") from error
-        finally:
-            connection.close()
 
     def parse(self, content: bytes, wish: str) -> Any:
         """JSON out of an answer."""
@@ -108,20 +104,3 @@ class Door:
         except ValueError as error:
             said = content[:200].decode(errors="replace")
             raise BadDataError(f"{self.driver} was asked to {wish} and its answer makes no sense: {said!r}") from error
-
-
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: str, seconds: float | None) -> None:
-        super().__init__("localhost", timeout=seconds)
-        self._path = path
-        self._seconds = seconds
-
-    @property
-    def opened(self) -> socket.socket:
-        # A response that ends the connection takes the socket out of `sock`.
-        return self._socket
-
-    def connect(self) -> None:
-        self._socket = self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self._seconds)
-        self.sock.connect(self._path)

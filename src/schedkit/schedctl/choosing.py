@@ -1,7 +1,8 @@
 """Which container is meant."""
 
 from schedkit.host.model import Managed
-from schedkit.runtimes.model import Container, Runtime
+from schedkit.runtimes.container import Container
+from schedkit.runtimes.model import Runtime
 from schedkit.schedctl.session import Session
 
 

@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from schedkit.errors import BadDataError
 from schedkit.runtimes.drivers import DRIVERS
@@ -12,15 +12,14 @@ from schedkit.schedctl.settings import AUTO
 KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy")
 
 
-@dataclass(frozen=True)
-class FileSettings:
+class FileSettings(NamedTuple):
     """What one configuration file says."""
 
     driver: str | None = None
     socket: str | None = None
     catalogs: tuple[str, ...] = ()
     insecure_registries: tuple[str, ...] = ()
-    mirrors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    mirrors: Mapping[str, tuple[str, ...]] = {}
     ca_file: str | None = None
     trust_policy: str | None = None
 

@@ -3,7 +3,8 @@
 import sys
 
 from schedkit.errors import ExitCode, SchedkitError
-from schedkit.runtimes.model import Container, Runtime
+from schedkit.runtimes.container import Container
+from schedkit.runtimes.model import Runtime
 from schedkit.schedctl.session import Session
 from schedkit.unknown import Unknown
 

@@ -1,96 +1,42 @@
-"""`schedctl`: the group of commands. A command's module is imported when it is called, and no other."""
+"""`schedctl`: how it starts and ends."""
 
+import gc
+import os
 import signal
-from importlib import import_module
+import sys
 from typing import TYPE_CHECKING, NoReturn
 
-import click
-
-from schedkit import __version__
-from schedkit.cli import run_program
-from schedkit.schedctl.options import HELP_NAMES, global_options
+from schedkit.errors import run_at_edge
+from schedkit.schedctl.quick import Answer, find_answer
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from click.shell_completion import CompletionItem
-
-# Section → command → its one line of help; `commands.<name>` holds the command of that name.
-SECTIONS = {
-    "Choose a scheduler": {
-        "list": "List the schedulers of the catalog, and which are here.",
-        "versions": "List a scheduler's versions, newest first.",
-        "info": "Tell what an image is, and whether this kernel can run it.",
-        "verify": "Tell who signed an image, and whether it may run.",
-        "pull": "Fetch an image without running it.",
-    },
-    "Run it": {
-        "run": "Run a scheduler and wait until the kernel has it.",
-        "switch": "Replace the running scheduler with the shortest gap.",
-        "stop": "Stop a scheduler and wait until the kernel let it go.",
-        "detach": "End an attached scheduler that nobody manages.",
-    },
-    "See what happens": {
-        "status": "Tell what the kernel does, and whether the containers agree.",
-        "ps": "List the schedulers' containers.",
-        "logs": "Print what a scheduler said.",
-        "watch": "Follow the kernel's slot, live.",
-        "doctor": "Look for what keeps schedulers from running here.",
-    },
-    "And": {
-        "catalog": "Keep the catalogs current.",
-        "completion": "Print the completion script of a shell.",
-    },
-}
-HELP = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
-HIDDEN = ("supervise",)
+# So many new objects make Python look for garbage; by its own 700, it looks again and again while it imports.
+_COLLECT_AFTER = 50_000
 
 
-class Group(click.Group):
-    """Knows its commands by name and help alone."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(HELP)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in HELP and cmd_name not in HIDDEN:
-            return None
-        command = import_module(f"schedkit.schedctl.commands.{cmd_name}").command
-        assert isinstance(command, click.Command)  # noqa: S101  (a module that has none is a bug)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()), col_max=12)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
-        from click.shell_completion import CompletionItem
-
-        names = [CompletionItem(name, help=text) for name, text in HELP.items() if name.startswith(incomplete)]
-        return names if not incomplete.startswith("-") else click.Command.shell_complete(self, ctx, incomplete)
+def main() -> NoReturn:
+    """Entry point. SIGTERM and a closed terminal end it as Ctrl-C does: cleaned up, with exit code 130."""
+    gc.set_threshold(_COLLECT_AFTER)
+    words = sys.argv[1:]
+    program = find_answer(words, os.environ) or _load_commands(words)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup it stays ignored
+            signal.signal(number, _interrupt)
+    code = run_at_edge(program, name="schedctl", debug=bool(os.environ.get("SCHEDKIT_DEBUG")))
+    gc.freeze()  # the process ends: what it holds need not be looked through once more
+    sys.exit(code)
 
 
-@click.group(
-    cls=Group,
-    context_settings=HELP_NAMES,
-    params=global_options(hidden=False),
-    epilog="'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.",
-)
-@click.version_option(__version__, prog_name="schedctl", message="%(prog)s %(version)s")
-def schedctl() -> None:
-    """Run sched_ext CPU schedulers from OCI images on this machine, and tell what the kernel is really doing."""
+def _load_commands(words: list[str]) -> Answer:
+    from schedkit.cli import run_command
+    from schedkit.schedctl.group import schedctl
+
+    return lambda: run_command(schedctl, "schedctl", words)
 
 
 def _interrupt(_number: int, _frame: "FrameType | None") -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # once is enough: what is cleaned up now shall not be interrupted again
     raise KeyboardInterrupt
-
-
-def main() -> None:
-    """Entry point. SIGTERM and a closed terminal end it as Ctrl-C does: cleaned up, with exit code 130."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # under nohup it stays ignored
-            signal.signal(number, _interrupt)
-    run_program(schedctl, "schedctl")

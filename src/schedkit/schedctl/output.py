@@ -3,9 +3,8 @@
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from schedkit.unknown import Unknown
 
@@ -18,8 +17,7 @@ COLOURS = {"good": "32", "doubtful": "33", "bad": "31"}
 Json = Mapping[str, object]
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """How one invocation shows its result."""
 
     stream: TextIO

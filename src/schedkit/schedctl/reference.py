@@ -1,15 +1,20 @@
-"""Write docs/schedctl/reference.md and json.md from the program: python -m schedkit.schedctl.reference [--check]."""
+"""Write what follows from the program: python -m schedkit.schedctl.reference [--check].
+
+docs/schedctl/reference.md and json.md, and help_text.py, the help as a terminal shows it.
+"""
 
 import sys
 from pathlib import Path
 
 import click
 
-from schedkit.schedctl.main import SECTIONS, schedctl
+from schedkit.schedctl.group import SECTIONS, schedctl
 from schedkit.schedctl.options import HELP_NAMES
+from schedkit.schedctl.quick import HELP_COLUMNS
 from schedkit.schedctl.schema import FIELDS
 
 FOLDER = Path("docs/schedctl")
+HELP_TEXT = Path("src/schedkit/schedctl/help_text.py")
 WIDTH = 100
 HOW = "<!-- Written by `python -m schedkit.schedctl.reference`: change the program, then run that. -->"
 
@@ -55,6 +60,13 @@ def render_json() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_help() -> str:
+    """The help of schedctl itself, as a module."""
+    text = _help(schedctl, "schedctl", HELP_COLUMNS - 2)  # click leaves two free
+    about = "The help of schedctl on a terminal of 80 columns; written by `python -m schedkit.schedctl.reference`."
+    return f'"""{about}"""\n\nTEXT = """\\\n{text}\n"""\n'
+
+
 def _load(name: str) -> click.Command:
     command = schedctl.get_command(click.Context(schedctl), name)
     if command is None:
@@ -63,20 +75,27 @@ def _load(name: str) -> click.Command:
 
 
 def _block(command: click.Command, path: str) -> str:
+    return f"```text\n{_help(command, path, WIDTH)}\n```\n"
+
+
+def _help(command: click.Command, path: str, width: int) -> str:
     with click.Context(
         command,
         info_name=path,
-        terminal_width=WIDTH,
-        max_content_width=WIDTH,
+        terminal_width=width,
+        max_content_width=width,
         help_option_names=HELP_NAMES["help_option_names"],
     ) as context:
-        return f"```text\n{command.get_help(context).rstrip()}\n```\n"
+        return command.get_help(context).rstrip()
 
 
 def main() -> int:
     stale = []
-    for name, text in {"reference.md": render_reference(), "json.md": render_json()}.items():
-        path = FOLDER / name
+    for path, text in {
+        FOLDER / "reference.md": render_reference(),
+        FOLDER / "json.md": render_json(),
+        HELP_TEXT: render_help(),
+    }.items():
         if path.exists() and path.read_text() == text:
             continue
         stale.append(str(path))

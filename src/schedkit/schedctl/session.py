@@ -2,13 +2,11 @@
 
 import os
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NotFoundError, UnavailableError
 from schedkit.host.model import Machine
 from schedkit.runtimes.drivers import DRIVERS, PATIENT_SECONDS, Silent, find_runtimes, open_runtime
-from schedkit.runtimes.model import Runtime
 from schedkit.schedctl.output import Output, make_output
 from schedkit.schedctl.settings import AUTO, Flags, Settings, read_settings
 from schedkit.schedctl.talk import Terminal
@@ -19,10 +17,10 @@ if TYPE_CHECKING:
     from schedkit.images.reference import Reference
     from schedkit.images.registry import Registry
     from schedkit.images.settings import RegistrySettings
+    from schedkit.runtimes.model import Runtime
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(NamedTuple):
     """What a name on the command line means."""
 
     reference: "Reference"
@@ -41,7 +39,7 @@ class Session:
         self._catalog: Catalog | None = None
         self._registry: Registry | None = None
 
-    def find_runtimes(self, *, patiently: bool = False) -> tuple[list[Runtime], list[Silent]]:
+    def find_runtimes(self, *, patiently: bool = False) -> tuple[list["Runtime"], list[Silent]]:
         """All that answer, or the one that the user chose, and those that do not.
 
         One that listens and is slow to answer, as systemd may have to start it first, is waited for only `patiently`.
@@ -59,7 +57,7 @@ class Session:
                 self.talk.detail(f"{one.driver} does not answer at {one.socket}: {one.why}")
         return runtimes, silent
 
-    def require_runtimes(self) -> list[Runtime]:
+    def require_runtimes(self) -> list["Runtime"]:
         """At least one: what acts on containers needs somebody to ask."""
         runtimes, silent = self.find_runtimes()
         if not runtimes and any(not one.absent for one in silent):
@@ -68,7 +66,7 @@ class Session:
             raise _nobody_answers(silent)
         return runtimes
 
-    def open_runtime(self) -> tuple[Runtime, list[Runtime]]:
+    def open_runtime(self) -> tuple["Runtime", list["Runtime"]]:
         """The one that new containers are made in, and all those in which there may be some already."""
         if self.settings.driver == AUTO:
             runtimes = self.require_runtimes()
@@ -136,11 +134,12 @@ class Session:
             raise
 
     def _recall_image(self, reference: "Reference") -> "Image":
+        from schedkit.trust.errors import UnverifiedError
         from schedkit.trust.verdicts import read_image
 
         image = read_image(self.settings.cache, self.registry, reference)
         if image is None:
-            raise NotFoundError(
+            raise UnverifiedError(
                 f"{reference} was not verified here before, and --offline forbids asking its registry",
                 hint=f"with network: schedctl verify {reference}",
             )

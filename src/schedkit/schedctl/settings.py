@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import BadDataError, UsageError
 from schedkit.runtimes.drivers import CONNECT_SECONDS, DRIVERS
@@ -16,8 +15,7 @@ AUTO = "auto"
 SYSTEM_FILE = Path("/etc/schedkit/config.toml")
 
 
-@dataclass(frozen=True)
-class Flags:
+class Flags(NamedTuple):
     """What the command line said; None and empty mean that it said nothing."""
 
     driver: str | None = None
@@ -30,8 +28,7 @@ class Flags:
     verbose: bool = False
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """What counts."""
 
     driver: str  # auto, or one of DRIVERS

@@ -3,7 +3,7 @@
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ import pytest
 from schedkit.errors import NotFoundError
 from schedkit.host.model import Machine, RunRequest
 from schedkit.kernel.holder import Holder
-from schedkit.runtimes.model import Container, ContainerSpec, ContainerState, Content, Progress
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import ContainerSpec, Content, Progress
 from schedkit.unknown import Unknown
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -119,8 +120,8 @@ class FakeRuntime:
         process = self.processes.get(id)
         if process and process.poll() is not None and self.containers[id].state is ContainerState.RUNNING:
             code = process.returncode if process.returncode >= 0 else 128 - process.returncode
-            self.containers[id] = replace(
-                self.containers[id], state=ContainerState.EXITED, pid=None, exit_code=code, finished=NOW
+            self.containers[id] = self.containers[id]._replace(
+                state=ContainerState.EXITED, pid=None, exit_code=code, finished=NOW
             )
         return self.containers[id]
 
@@ -144,8 +145,8 @@ class FakeRuntime:
     def start(self, id: str) -> None:
         self.calls.append("start")
         self.processes[id] = subprocess.Popen(["sleep", "600"])
-        self.containers[id] = replace(
-            self.containers[id], state=ContainerState.RUNNING, pid=self.processes[id].pid, exit_code=None, started=NOW
+        self.containers[id] = self.containers[id]._replace(
+            state=ContainerState.RUNNING, pid=self.processes[id].pid, exit_code=None, started=NOW
         )
         self.behaviours.get(self.containers[id].image, attach)(self, id)
 
@@ -185,9 +186,9 @@ class FakeRuntime:
         self.containers[id] = container
         if state is ContainerState.RUNNING:
             self.processes[id] = subprocess.Popen(["sleep", "600"])
-            self.containers[id] = replace(container, state=state, pid=self.processes[id].pid)
+            self.containers[id] = container._replace(state=state, pid=self.processes[id].pid)
         else:
-            self.containers[id] = replace(container, state=state)
+            self.containers[id] = container._replace(state=state)
         return self.containers[id]
 
     def hold(self, container: Container) -> Holder:
@@ -213,7 +214,7 @@ def die(code: int = 1) -> Callable[[FakeRuntime, str], None]:
         runtime.processes[id].kill()
         runtime.processes[id].wait()
         runtime.processes[id] = subprocess.Popen(["sh", "-c", f"exit {code}"])
-        runtime.containers[id] = replace(runtime.containers[id], pid=runtime.processes[id].pid)
+        runtime.containers[id] = runtime.containers[id]._replace(pid=runtime.processes[id].pid)
 
     return behave
 

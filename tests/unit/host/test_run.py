@@ -11,7 +11,7 @@ from schedkit.host.model import Label, Restart
 from schedkit.host.run import run
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.holder import Holder
-from schedkit.runtimes.model import ContainerState
+from schedkit.runtimes.container import ContainerState
 from schedkit.unknown import Unknown
 from tests.unit.host.fakes import FakeRuntime, FakeTalk, World, attach, die, do_nothing, request, verify
 

@@ -4,8 +4,8 @@ from schedkit.errors import NotFoundError, UnavailableError, UsageError
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.stop import stop, stop_all
 from schedkit.kernel.holder import Holder
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Container, ContainerState
 from tests.unit.host.fakes import World
 
 

@@ -10,7 +10,7 @@ from schedkit.host.managed import supervisor_lock
 from schedkit.host.model import Label, Restart, parse_restart
 from schedkit.host.supervise import spawn_supervisor, supervise, supervisor_log
 from schedkit.kernel.holder import Holder
-from schedkit.runtimes.model import Container
+from schedkit.runtimes.container import Container
 from tests.unit.host.fakes import World, die
 
 

@@ -6,7 +6,7 @@ from schedkit.host.lock import is_held
 from schedkit.host.switch import switch
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State, read_state
-from schedkit.runtimes.model import Container, ContainerState
+from schedkit.runtimes.container import Container, ContainerState
 from tests.unit.host.fakes import FakeTalk, World, die, do_nothing, request, verify
 
 NEW = "localhost/scx_new:v1"

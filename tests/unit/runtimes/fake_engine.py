@@ -1,4 +1,4 @@
-"""An engine that says what a test wants. What real ones say is tests/e2e/test_runtimes.py's to know."""
+"""An engine that says what a test wants. What real ones say is tests/integration/runtimes' to know."""
 
 import json
 import threading

@@ -5,7 +5,6 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import grpc
@@ -77,6 +76,20 @@ def test_container_is_as_privileged_as_we_may_make_it() -> None:
     assert [device["path"] for device in linux["devices"]] == ["/dev/null"]
     assert "rlimits" not in process()
     assert process()["user"] == {"uid": 1, "gid": 2}
+
+
+def test_network_is_its_own_unless_the_hosts_is_asked_for() -> None:
+    named = HOST._replace(name_files=("/etc/hosts",))
+    alone, shared = (make(host=named, host_network=asked) for asked in (False, True))
+
+    def kinds(specification: dict[str, object]) -> set[str]:
+        return {namespace["type"] for namespace in specification["linux"]["namespaces"]}  # type: ignore[index]
+
+    def targets(specification: dict[str, object]) -> set[str]:
+        return {mount["destination"] for mount in specification["mounts"]}  # type: ignore[attr-defined]
+
+    assert kinds(alone) - kinds(shared) == {"network"}
+    assert targets(shared) - targets(alone) == {"/etc/hosts"}
 
 
 def test_cgroups_have_a_namespace_only_where_they_are_one() -> None:
@@ -220,7 +233,7 @@ def silent(tmp_path: Path) -> Iterator[str]:
 
 
 def test_silent_socket_ends_in_an_error(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls, "VERSION", replace(calls.VERSION, seconds=0.2))
+    monkeypatch.setattr(calls, "VERSION", calls.VERSION._replace(seconds=0.2))
     runtime = Containerd(silent)
     with pytest.raises(NoAnswerError, match=r"silent\.sock did not answer"):
         runtime.fetch_version()

@@ -1,4 +1,4 @@
-"""Who answers: absent, dead, silent and foreign sockets; real runtimes are met in tests/e2e/test_runtimes.py."""
+"""Who answers: absent, dead, silent and foreign sockets; real runtimes are met in tests/integration/runtimes."""
 
 import os
 import socket

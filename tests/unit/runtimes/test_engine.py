@@ -1,4 +1,4 @@
-"""The engine driver against engines that misbehave; how it does with real ones is tests/e2e/test_runtimes.py."""
+"""The engine driver against engines that misbehave; how it does with real ones is tests/integration/runtimes."""
 
 import base64
 import json
@@ -16,8 +16,9 @@ from schedkit.errors import (
     UnavailableError,
 )
 from schedkit.runtimes import engine as engine_module
+from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.engine import Engine
-from schedkit.runtimes.model import ContainerSpec, ContainerState, Credentials
+from schedkit.runtimes.model import ContainerSpec, Credentials
 from schedkit.unknown import Unknown
 from tests.unit.runtimes.fake_engine import (
     DIGEST,

@@ -9,7 +9,8 @@ from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
-from schedkit.runtimes.model import Container, ContainerState, Content, Descriptor, Progress
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import Content, Descriptor, Progress
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DIGEST = "sha256:" + "d" * 64

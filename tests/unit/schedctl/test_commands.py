@@ -2,9 +2,8 @@
 
 import json
 import sys
-from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -22,12 +21,10 @@ from schedkit.kernel import preflight
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.detach import Way
 from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import ContainerState
-from schedkit.schedctl import session as sessions
-from schedkit.schedctl.main import schedctl
+from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.schema import missing, undocumented
-from schedkit.schedctl.session import Session
 from schedkit.unknown import Unknown
 from tests.unit.schedctl.fakes import (
     ATTACHED,
@@ -38,28 +35,12 @@ from tests.unit.schedctl.fakes import (
     NOW,
     OBSERVED,
     SWITCHED,
-    FakeRegistry,
     FakeRuntime,
     make_container,
 )
 
 SILENT = Silent("docker", "/run/docker.sock", "no answer", absent=False)
 STOPPED = Stopped(make_container(), "scx_rusty", was_attached=True, killed=False, exit_code=0, seconds=0.5)
-
-
-@pytest.fixture
-def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRuntime:
-    """A host where everything works, and scx_rusty is attached."""
-    runtime = FakeRuntime()
-    for name in ("SCHEDCTL_DRIVER", "SCHEDCTL_CATALOG", "SCHEDCTL_ALLOW_UNSIGNED", "SCHEDCTL_TRUST_POLICY"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_: ([runtime], []))
-    monkeypatch.setattr(sessions, "open_runtime", lambda *_: runtime)
-    monkeypatch.setattr(Session, "registry", FakeRegistry())
-    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED)
-    return runtime
 
 
 def call(*words: str, code: int = 0, input: str | None = None) -> Result:
@@ -98,8 +79,10 @@ def note(monkeypatch: pytest.MonkeyPatch, module: object, name: str, answer: obj
 def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = note(monkeypatch, run, "run", ATTACHED)
     monkeypatch.setenv("COLOUR", "blue")
-    words = "run scx_rusty --version 1.1.3 --name mine --env A=b=c -e COLOUR --timeout 7 --allow-unsigned -- --slice 20"
-    document = read(*words.split())
+    words = (
+        "run scx_rusty --version 1.1.3 --name mine --env A=b=c -e COLOUR --network host --timeout 7 --allow-unsigned"
+    )
+    document = read(*words.split(), "--", "--slice", "20")
     assert (document["scheduler"], document["container"]["ops"]) == ("scx_rusty", "rusty_1.1.4")
     _, chosen, everywhere, request, verify, _, _ = calls[0]
     assert chosen is runtime
@@ -107,7 +90,7 @@ def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.Mon
     assert isinstance(request, RunRequest)
     assert str(request.image.source) == "ghcr.io/schedkit/scx_rusty:1.1.3"
     assert (request.name, request.args, request.timeout, request.wait) == ("mine", ("--slice", "20"), 7.0, True)
-    assert request.env == {"A": "b=c", "COLOUR": "blue"}
+    assert (request.env, request.host_network) == ({"A": "b=c", "COLOUR": "blue"}, True)
     assert verify(request.image) == "unsigned-allowed"
 
 
@@ -177,7 +160,7 @@ def test_an_option_that_is_the_schedulers_own_is_told_where_it_belongs(command: 
 
 def test_attached_run_prints_the_output_as_it_is(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     note(monkeypatch, run, "run", ATTACHED)
-    removed = note(monkeypatch, sys.modules["schedkit.host.containers"], "discard", None)
+    removed = note(monkeypatch, import_module("schedkit.host.containers"), "discard", None)
     result = call("run", "scx_rusty", "--attach")
     assert result.stdout_bytes == b"attached\n\xff raw \n"
     assert removed[0][1] == ID
@@ -201,8 +184,8 @@ def test_switch_prints_the_gap(runtime: FakeRuntime, monkeypatch: pytest.MonkeyP
 
 
 def test_stop_tells_what_it_did(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    one = note(monkeypatch, sys.modules["schedkit.schedctl.commands.stop"], "stop", STOPPED)
-    many = note(monkeypatch, sys.modules["schedkit.schedctl.commands.stop"], "stop_all", [])
+    one = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop", STOPPED)
+    many = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", [])
     assert read("stop", "scx_rusty", "--timeout", "3")["stopped"][0]["was_attached"] is True
     assert (one[0][2], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
     assert call("stop").stdout == f"scx_rusty (podman {ID[:12]}): detached and removed after 500 ms\n"
@@ -222,7 +205,7 @@ def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:
 def test_a_driver_that_cannot_be_asked_is_told_with_the_list(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, silent=(SILENT,)))
+    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(silent=(SILENT,)))
     assert "docker could not be asked: no answer" in call("ps").stderr
     assert read("ps")["silent"][0]["absent"] is False
 
@@ -265,7 +248,7 @@ def test_list_marks_what_is_here(runtime: FakeRuntime) -> None:
 def test_list_does_not_claim_to_know_what_a_silent_driver_has(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, silent=(SILENT,)))
+    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(silent=(SILENT,)))
     assert {row["pulled"] for row in read("list")["schedulers"]} == {None}
 
 
@@ -306,7 +289,7 @@ FOREIGN = Foreign("rusty", KERNEL, HOLDER, Way("detach BPF link 17", 17))
 def test_detach_says_what_it_will_do_and_does_it_with_a_yes(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = sys.modules["schedkit.schedctl.commands.detach"]
+    module = import_module("schedkit.schedctl.commands.detach")
     note(monkeypatch, module, "find_foreign", FOREIGN)
     done = note(monkeypatch, module, "end_foreign", Detached(FOREIGN, KernelState(State.DISABLED)))
     result = call("detach", code=64)
@@ -368,15 +351,14 @@ def test_logs_without_a_name_are_those_of_the_one_that_ended_last(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = [
-        replace(
-            OBSERVED.managed[0],
+        OBSERVED.managed[0]._replace(
             container=make_container(
                 id=id, state=ContainerState.EXITED, pid=None, finished=NOW + timedelta(hours=hour)
             ),
         )
         for id, hour in (("first", 1), ("last", 9), ("second", 5))
     ]
-    monkeypatch.setattr(managed, "observe", lambda *_: replace(OBSERVED, managed=tuple(ended)))
+    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(managed=tuple(ended)))
     asked = note(monkeypatch, runtime, "stream_logs", iter([b"bye\n"]))
     assert call("logs").stdout == "bye\n"
     assert asked[0][0] == "last"

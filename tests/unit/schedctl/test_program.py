@@ -12,8 +12,9 @@ import pytest
 
 from schedkit import __version__
 from schedkit.runtimes.drivers import DRIVERS
-from schedkit.schedctl.main import HELP, HIDDEN, schedctl
+from schedkit.schedctl.group import HELP, HIDDEN, schedctl
 from schedkit.schedctl.options import DRIVER_NAMES
+from tests.unit.runtimes.fake_engine import INSPECTED, run_fake_engine
 
 # What takes long to import, or is for others: none of it may be there when a command does not need it.
 HEAVY: tuple[str, ...] = (
@@ -28,9 +29,18 @@ HEAVY: tuple[str, ...] = (
 )
 HEAVY += ("logging", "pydantic", "sigstore", "ssl", "subprocess", "tempfile", "tomllib", "tuf", "urllib.request")
 HEAVY += ("urllib3", "yaml")
+# What is asked often does without these as well; `dataclasses` would bring `inspect`, and compile each class anew.
+SPARED: tuple[str, ...] = ("ast", "click", "copy", "dataclasses", "dis", "gettext", "inspect", "json", "locale")
+SPARED += ("platform", "schedkit.runtimes.model", "shutil", "tokenize", "uuid")
+# And, where no runtime has a socket, without these.
+ASKING: tuple[str, ...] = ("selectors", "socket", "threading")
+# --help needs but little more than the interpreter.
+UNREAD: tuple[str, ...] = ("datetime", "ipaddress", "pathlib", "struct", "urllib.parse")
 # --help needs none of our own rooms either.
 ROOMS: tuple[str, ...] = ("schedkit.host", "schedkit.images", "schedkit.kernel", "schedkit.runtimes", "schedkit.trust")
 ROOMS += ("schedkit.schedctl.commands",)
+
+NO_RUNTIME = dict.fromkeys(("CONTAINER_HOST", "DOCKER_HOST", "CONTAINERD_ADDRESS"), "/nonexistent/sock")
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -40,14 +50,16 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
 
 
-def imported_by(*arguments: str) -> set[str]:
+def imported_by(*arguments: str, **variables: str) -> set[str]:
     """All modules that one invocation imports."""
     code = (
         "import atexit, sys\n"
         "atexit.register(lambda: print('MODULES', *sys.modules, file=sys.stderr))\n"
         "from schedkit.schedctl.main import main; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    environ = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | variables
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environ)
     return set(done.stderr.rpartition("MODULES ")[2].split())
 
 
@@ -112,6 +124,13 @@ def test_help_knows_the_drivers_there_are() -> None:
 
 def test_help_imports_nothing_it_does_not_need() -> None:
     modules = imported_by("--help")
+    assert "schedkit.schedctl.help_text" in modules
+    assert [name for name in (*HEAVY, *SPARED, *ASKING, *UNREAD) if name in modules] == []
+    assert [name for name in ROOMS if any(one == name or one.startswith(f"{name}.") for one in modules)] == []
+
+
+def test_help_of_click_imports_nothing_heavy_either() -> None:
+    modules = imported_by("--help", COLUMNS="79")
     assert "click" in modules
     assert [name for name in HEAVY if name in modules] == []
     assert [name for name in ROOMS if any(one == name or one.startswith(f"{name}.") for one in modules)] == []
@@ -119,13 +138,32 @@ def test_help_imports_nothing_it_does_not_need() -> None:
 
 @pytest.mark.parametrize("command", ["status", "ps"])
 def test_what_is_asked_often_imports_nothing_heavy(command: str) -> None:
-    modules = imported_by(command)
+    modules = imported_by(command, **NO_RUNTIME)
     assert "schedkit.host.managed" in modules
-    assert [name for name in HEAVY if name in modules] == []
+    assert [name for name in (*HEAVY, *SPARED, *ASKING) if name in modules] == []
+
+
+@pytest.mark.parametrize("command", ["status", "ps"])
+def test_what_is_asked_often_imports_nothing_heavy_when_click_reads_it(command: str) -> None:
+    modules = imported_by("--driver", "podman", command, **NO_RUNTIME)
+    assert {"click", "schedkit.host.managed"} <= modules
+    assert [name for name in (*HEAVY, "dataclasses", "selectors", "socket") if name in modules] == []
+
+
+@pytest.mark.parametrize("command", ["status", "ps"])
+def test_asking_an_engine_imports_nothing_heavy(command: str, tmp_path: Path) -> None:
+    with run_fake_engine(tmp_path / "podman.sock", "podman") as fake:
+        fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
+        fake.on("GET /containers/c0ffee/json", 200, INSPECTED)
+        modules = imported_by(command, **NO_RUNTIME | {"CONTAINER_HOST": fake.socket})
+    assert len(fake.requests) == 3
+    assert "schedkit.runtimes.engine" in modules
+    needed = {"json", "schedkit.runtimes.model"}
+    assert [name for name in (*HEAVY, *SPARED, "base64", "email") if name in modules - needed] == []
 
 
 def test_one_command_does_not_import_another() -> None:
-    modules = imported_by("status")
+    modules = imported_by("--driver", "auto", "status")
     found = [name for name in modules if name.startswith("schedkit.schedctl.commands.")]
     assert found == ["schedkit.schedctl.commands.status"]
 

@@ -9,11 +9,10 @@ from schedkit.images.image import Image
 from schedkit.images.reference import Reference
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import FakeRuntime
-from tests.unit.schedctl.test_commands import call, read, runtime
+from tests.unit.schedctl.test_commands import call, read
 from tests.unit.trust.material import Sigstore, make_key, pem, sign_bundle
 from tests.unit.trust.shelf import REPOSITORY, Shelf, make_image
 
-__all__ = ["runtime"]
 NAME = f"{REPOSITORY}:v1"
 KEY = make_key()
 
@@ -118,7 +117,7 @@ def test_policy_that_is_wrong_is_an_error_also_with_allow_unsigned(registry: Reg
 def test_offline_uses_what_was_verified_before_and_asks_nobody(
     registry: Registry, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call("verify", NAME, "--offline", code=66)
+    call("verify", NAME, "--offline", code=20)
     assert registry.asked == []
     call("verify", NAME)
     registry.asked.clear()

@@ -1,8 +1,7 @@
 """containerd's calls: which there are, how long each may take, and what their failures mean to us."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
@@ -31,8 +30,7 @@ Response = TypeVar("Response", bound=Message)
 Answer_co = TypeVar("Answer_co", covariant=True)
 
 
-@dataclass(frozen=True)
-class Call(Generic[Request, Response]):
+class Call(NamedTuple, Generic[Request, Response]):
     """One method of one of containerd's services."""
 
     name: str  # service and method, as in tasks.v1.Tasks/Start

@@ -3,10 +3,10 @@
 import json
 import os
 import secrets
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,20 +15,13 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from schedkit.errors import BadDataError, BusyError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import Client, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
-from schedkit.runtimes.model import (
-    PROVIDER_LABEL,
-    SCX_FOLDER,
-    Container,
-    ContainerSpec,
-    ContainerState,
-    Content,
-    Progress,
-)
+from schedkit.runtimes.model import PROVIDER_LABEL, SCX_FOLDER, ContainerSpec, Content, Progress
 from schedkit.unknown import Unknown
 
 RUNTIME = "io.containerd.runc.v2"
@@ -52,9 +45,10 @@ class Containerd:
 
     driver = "containerd"
 
-    def __init__(self, socket: str, logs: Path = LOGS) -> None:
+    def __init__(self, socket: str, logs: Path = LOGS, scx_folder: Path = Path(SCX_FOLDER)) -> None:
         self.socket = socket
         self._logs = logs
+        self._scx_folder = scx_folder
         self._client = Client(str(Path(socket).absolute()))
 
     def fetch_version(self) -> str:
@@ -108,7 +102,8 @@ class Containerd:
                     f"{content.reference} is not in containerd's store", hint="pull it first"
                 ) from error
             user = read_user(config.user, mounts)
-            specification = Any(type_url=SPEC_TYPE, value=make_spec(id, config, spec, user, read_host()))
+            document = make_spec(id, config, spec, user, read_host(), self._scx_folder)
+            specification = Any(type_url=SPEC_TYPE, value=document)
             labels = {key: value for key, value in config.labels.items() if len((key + value).encode()) <= LABEL_BYTES}
             labels |= {**spec.labels, NAME_LABEL: spec.name, PROVIDER_LABEL[0]: PROVIDER_LABEL[1]}
             record = m.Container(
@@ -224,7 +219,7 @@ class Containerd:
 
     def _create_task(self, record: m.Container) -> None:
         """Namespaces, mounts and a process that waits in them for its program's start."""
-        Path(SCX_FOLDER).mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._scx_folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         log = self._log_path(record.id).absolute()
         log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         where = m.SnapshotMountsRequest(snapshotter=record.snapshotter, key=record.snapshot_key)
@@ -241,6 +236,10 @@ class Containerd:
             raise NoAnswerError(f"containerd does not know whether container {id} runs", hint="try again")
         if task.status not in (m.PROCESS_STATUS_STOPPED, m.PROCESS_STATUS_CREATED):
             raise BusyError(f"container {id} still runs", hint="stop it first")
+        if task.status == m.PROCESS_STATUS_CREATED:
+            # Left to containerd, its process is killed too, but then runc asks for ten seconds whether it has gone.
+            self.signal(id, signal.SIGKILL)
+            self.wait(id, calls.SHORT_SECONDS)
         with suppress(NotFoundError):
             self._client.call(calls.TASK_DELETE, m.DeleteTaskRequest(container_id=id))
 
@@ -278,10 +277,9 @@ def _parse_container(record: m.Container, task: m.Process | None) -> Container:
         state = _STATES.get(task.status, Unknown("containerd does not know what its process does"))
     made = Container("containerd", record.id, labels.get(NAME_LABEL, record.id), record.image, state, labels)
     if task and state in (ContainerState.RUNNING, ContainerState.PAUSED):
-        return replace(made, pid=task.pid, started=_parse_started(noted) or _read_started(task.pid))
+        return made._replace(pid=task.pid, started=_parse_started(noted) or _read_started(task.pid))
     if state is ContainerState.EXITED:
-        return replace(
-            made,
+        return made._replace(
             exit_code=task.exit_status if task else None,
             started=_parse_started(noted),
             finished=task.exited_at.ToDatetime(UTC) if task and task.HasField("exited_at") else None,

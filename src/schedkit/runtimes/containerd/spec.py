@@ -4,8 +4,8 @@ import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.errors import BadDataError
 from schedkit.runtimes.containerd.users import User
@@ -13,6 +13,7 @@ from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec
 
 SPEC_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+NAME_FILES = ("/etc/hosts", "/etc/resolv.conf")
 # By number, as the kernel counts them.
 CAPABILITIES = (
     *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL"),
@@ -27,8 +28,7 @@ CAPABILITIES = (
 OWN_DEVICES = frozenset({"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"})
 
 
-@dataclass(frozen=True)
-class ImageConfig:
+class ImageConfig(NamedTuple):
     """Of an image's configuration what a container is made by."""
 
     entrypoint: tuple[str, ...] = ()
@@ -36,12 +36,11 @@ class ImageConfig:
     env: tuple[str, ...] = ()
     folder: str = "/"
     user: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
     diff_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Device:
+class Device(NamedTuple):
     """A device of the host."""
 
     path: str
@@ -53,13 +52,13 @@ class Device:
     gid: int
 
 
-@dataclass(frozen=True)
-class HostFacts:
+class HostFacts(NamedTuple):
     """What of this machine goes into a specification."""
 
     capabilities: tuple[str, ...]
     devices: tuple[Device, ...]
     unified_cgroups: bool
+    name_files: tuple[str, ...] = ()  # what a program reads to find others by name
 
 
 def parse_config(data: bytes) -> ImageConfig:
@@ -91,15 +90,25 @@ def read_host(root: Path = Path("/")) -> HostFacts:
         capabilities=tuple(f"CAP_{name}" for number, name in known if bounding >> number & 1),
         devices=tuple(_read_devices(root / "dev", "/dev")),
         unified_cgroups=(root / "sys/fs/cgroup/cgroup.controllers").exists(),
+        name_files=tuple(path for path in NAME_FILES if (root / path[1:]).exists()),
     )
 
 
-def make_spec(id: str, config: ImageConfig, wanted: ContainerSpec, user: User, host: HostFacts) -> bytes:
-    """The specification as JSON."""
+def make_spec(
+    id: str,
+    config: ImageConfig,
+    wanted: ContainerSpec,
+    user: User,
+    host: HostFacts,
+    scx_folder: Path = Path(SCX_FOLDER),
+) -> bytes:
+    """The specification as JSON; `scx_folder` is where this host has what the container sees as SCX_FOLDER."""
     arguments = [*config.entrypoint, *(wanted.args or config.command)]
     if not arguments:
         raise BadDataError("the image names no command to run", hint="give one after `--`")
-    namespaces = ["mount", "ipc", "uts", "network", *(["cgroup"] if host.unified_cgroups else [])]
+    namespaces = ["mount", "ipc", "uts"]
+    namespaces += ["cgroup"] if host.unified_cgroups else []
+    namespaces += [] if wanted.host_network else ["network"]
     document = {
         "ociVersion": "1.0.2",
         "process": {
@@ -110,9 +119,9 @@ def make_spec(id: str, config: ImageConfig, wanted: ContainerSpec, user: User, h
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), host.capabilities),
         },
         "root": {"path": "rootfs"},
-        "mounts": _mounts(),
+        "mounts": [*_mounts(scx_folder), *(_names(host) if wanted.host_network else [])],
         "linux": {
-            # No "pid": it stays in the host's. The network is its own and empty, as with ctr: a scheduler's
+            # No "pid": it stays in the host's. The network is its own and empty unless asked for: a scheduler's
             # statistics go through a unix socket, and whatever it listens on must not be open to the world.
             "namespaces": [{"type": name} for name in namespaces],
             "cgroupsPath": f"/schedkit/{id}",
@@ -134,7 +143,7 @@ def make_spec(id: str, config: ImageConfig, wanted: ContainerSpec, user: User, h
     return json.dumps(document).encode()
 
 
-def _mounts() -> list[dict[str, object]]:
+def _mounts(scx_folder: Path) -> list[dict[str, object]]:
     safe = ["nosuid", "noexec", "nodev"]
     table: list[tuple[str, str, str, list[str]]] = [
         ("/proc", "proc", "proc", safe),
@@ -144,11 +153,18 @@ def _mounts() -> list[dict[str, object]]:
         ("/dev/mqueue", "mqueue", "mqueue", safe),
         ("/sys", "sysfs", "sysfs", [*safe, "rw"]),
         ("/sys/fs/cgroup", "cgroup", "cgroup", [*safe, "relatime", "rw"]),
-        (SCX_FOLDER, "bind", SCX_FOLDER, ["rbind", "rw"]),
+        (SCX_FOLDER, "bind", str(scx_folder), ["rbind", "rw"]),
     ]
     return [
         {"destination": target, "type": type_, "source": source, "options": options}
         for target, type_, source, options in table
+    ]
+
+
+def _names(host: HostFacts) -> list[dict[str, object]]:
+    """How this host finds others by name, which is of no use without a network."""
+    return [
+        {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]} for path in host.name_files
     ]
 
 

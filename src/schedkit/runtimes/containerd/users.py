@@ -3,8 +3,8 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.errors import BadDataError
 from schedkit.runtimes.containerd.messages_pb2 import Mount
@@ -12,8 +12,7 @@ from schedkit.runtimes.containerd.messages_pb2 import Mount
 TABLE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class User:
+class User(NamedTuple):
     """Whom the first process runs as."""
 
     uid: int = 0

@@ -1,8 +1,7 @@
 """`schedctl info`: what an image says of itself, and whether this kernel meets it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -20,8 +19,7 @@ MIN_VERSION = "org.schedkit.scheduler.kernel.min-version"
 SHOWN = ("title", "description", "documentation", "source", "version")
 
 
-@dataclass(frozen=True)
-class Info:
+class Info(NamedTuple):
     """An image, and what stands between it and this kernel."""
 
     scheduler: str

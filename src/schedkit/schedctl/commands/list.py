@@ -1,7 +1,7 @@
 """`schedctl list`: the catalog."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -12,8 +12,7 @@ from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One scheduler of the catalog and what this machine has of it; None where nobody could be asked."""
 
     name: str

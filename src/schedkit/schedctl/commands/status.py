@@ -2,14 +2,9 @@
 
 import click
 
-from schedkit.host.model import Managed, Status
-from schedkit.kernel.holder import Holder
-from schedkit.runtimes.model import ContainerState
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, plain, words
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.views import SHORT_ID, format_uptime, holder_fields, kernel_fields, managed_fields, silent_fields
-from schedkit.unknown import Unknown
+from schedkit.schedctl.show_status import show_status
 
 
 @click.command(
@@ -28,93 +23,4 @@ def command(session: Session) -> int:
 
     Ends with 0 when they do (idle, running), with 2 when they do not, and with 1 when it could not be found out.
     """
-    from schedkit.host.status import read_status
-
-    runtimes, silent = session.find_runtimes()
-    status = read_status(session.machine, runtimes, silent)
-    driver = session.settings.driver
-    session.output.show(lambda: _fields(status, driver), lambda: _text(status, session))
-    return status.summary.exit_code
-
-
-def _fields(status: Status, driver: str) -> Json:
-    running = [one for one in status.managed if one.container.state is ContainerState.RUNNING]
-    troubled = status.summary.exit_code != 0
-    return {
-        "schema_version": "1",
-        "status": status.summary.value,
-        "driver": driver,
-        "scheduler": _original(running[0]) if len(running) == 1 else None,
-        "kernel": kernel_fields(status.kernel),
-        "discrepancy": status.explanation if troubled else None,
-        "explanation": status.explanation,
-        "remedy": status.remedy or None,
-        "holder": holder_fields(status.holder),
-        "managed": [managed_fields(one) for one in status.managed],
-        "silent": [silent_fields(one) for one in status.silent],
-    }
-
-
-def _original(managed: Managed) -> Json:
-    """The one scheduler in the words of the original, for the scripts that read those."""
-    container = managed.container
-    fields = managed_fields(managed)
-    return {
-        "name": managed.scheduler,
-        "container_id": container.id,
-        "image": fields["image"],
-        "image_id": fields["digest"],
-        "pid": container.pid,
-        "started_at": plain(container.started),
-    }
-
-
-def _text(status: Status, session: Session) -> str:
-    code = status.summary.exit_code
-    mood = "good" if code == 0 else "doubtful" if code == 1 else "bad"
-    lines = [f"{'status':12}{session.output.paint(status.summary.value, mood)}", f"{'':12}{status.explanation}"]
-    if status.remedy:
-        lines.append(f"{'mend':12}{status.remedy}")
-    lines += _kernel_lines(status)
-    for one in status.managed:
-        lines += _managed_lines(one, session)
-    lines += [f"{'silent':12}{one.driver} at {one.socket}: {one.why}" for one in status.silent if not one.absent]
-    return "\n".join(lines)
-
-
-def _kernel_lines(status: Status) -> list[str]:
-    kernel = status.kernel
-    counts = {"enable_seq": kernel.enable_seq, "nr_rejected": kernel.nr_rejected}
-    told = ", ".join(f"{name} {words(value)}" for name, value in counts.items() if value is not None)
-    ops = "" if kernel.ops is None else f" {words(kernel.ops)}"
-    lines = [f"{'kernel':12}{words(kernel.state)}{ops}{f' ({told})' if told else ''}"]
-    if isinstance(status.holder, Holder):
-        lines.append(f"{'':12}held by process {status.holder.pid} ({status.holder.command})")
-    elif isinstance(status.holder, Unknown):
-        lines.append(f"{'':12}held by: {words(status.holder)}")
-    if isinstance(kernel.events, Unknown):
-        lines.append(f"{'events':12}{words(kernel.events)}")
-    elif kernel.events:
-        shown = [f"{name} {count}" for name, count in kernel.events.items() if count]
-        lines.append(f"{'events':12}{', '.join(shown) or 'none'}")
-    if isinstance(kernel.sub_schedulers, Unknown) or kernel.sub_schedulers:
-        subs = kernel.sub_schedulers
-        lines.append(f"{'below it':12}{words(subs) if isinstance(subs, Unknown) else ', '.join(subs)}")
-    return lines
-
-
-def _managed_lines(managed: Managed, session: Session) -> list[str]:
-    container = managed.container
-    attached = "attached" if managed.attachment.value == "yes" else f"not attached: {managed.why}"
-    if managed.attachment.value == "unknown":
-        attached = f"attached: unknown ({managed.why})"
-    uptime = format_uptime(container, session.machine.now())
-    lines = [
-        f"{'container':12}{container.name} ({container.driver} {container.id[:SHORT_ID]}), {uptime}, {attached}",
-        f"{'':12}{managed_fields(managed)['image']}",
-    ]
-    if managed.restart not in ("", "no"):
-        nobody = "" if managed.watched else ", but nobody watches over it"
-        lines.append(f"{'':12}restart {managed.restart}{nobody}")
-    lines.append(f"{'':12}verified: {managed.verified or 'unknown (nobody noted it)'}")
-    return lines
+    return show_status(session)

@@ -1,6 +1,6 @@
 """`schedctl versions`: the tags of a scheduler's image."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 
@@ -15,8 +15,7 @@ AT_ONCE = 8  # questions to the registry
 SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One tag."""
 
     tag: str

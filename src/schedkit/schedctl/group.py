@@ -1,0 +1,78 @@
+"""All commands of `schedctl`, for click. A command's module is imported when it is called, and no other."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from schedkit import __version__
+from schedkit.schedctl.options import HELP_NAMES, global_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+# Section → command → its one line of help; `commands.<name>` holds the command of that name.
+SECTIONS = {
+    "Choose a scheduler": {
+        "list": "List the schedulers of the catalog, and which are here.",
+        "versions": "List a scheduler's versions, newest first.",
+        "info": "Tell what an image is, and whether this kernel can run it.",
+        "verify": "Tell who signed an image, and whether it may run.",
+        "pull": "Fetch an image without running it.",
+    },
+    "Run it": {
+        "run": "Run a scheduler and wait until the kernel has it.",
+        "switch": "Replace the running scheduler with the shortest gap.",
+        "stop": "Stop a scheduler and wait until the kernel let it go.",
+        "detach": "End an attached scheduler that nobody manages.",
+    },
+    "See what happens": {
+        "status": "Tell what the kernel does, and whether the containers agree.",
+        "ps": "List the schedulers' containers.",
+        "logs": "Print what a scheduler said.",
+        "watch": "Follow the kernel's slot, live.",
+        "doctor": "Look for what keeps schedulers from running here.",
+    },
+    "And": {
+        "catalog": "Keep the catalogs current.",
+        "completion": "Print the completion script of a shell.",
+    },
+}
+HELP = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
+HIDDEN = ("supervise",)
+
+
+class Group(click.Group):
+    """Knows its commands by name and help alone."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(HELP)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in HELP and cmd_name not in HIDDEN:
+            return None
+        command = import_module(f"schedkit.schedctl.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101  (a module that has none is a bug)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=12)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in HELP.items() if name.startswith(incomplete)]
+        return names if not incomplete.startswith("-") else click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(
+    cls=Group,
+    context_settings=HELP_NAMES,
+    params=global_options(hidden=False),
+    epilog="'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.",
+)
+@click.version_option(__version__, prog_name="schedctl", message="%(prog)s %(version)s")
+def schedctl() -> None:
+    """Run sched_ext CPU schedulers from OCI images on this machine, and tell what the kernel is really doing."""

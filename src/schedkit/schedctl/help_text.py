@@ -1,0 +1,49 @@
+"""The help of schedctl on a terminal of 80 columns; written by `python -m schedkit.schedctl.reference`."""
+
+TEXT = """\
+Usage: schedctl [OPTIONS] COMMAND [ARGS]...
+
+  Run sched_ext CPU schedulers from OCI images on this machine, and tell what
+  the kernel is really doing.
+
+Options:
+  -d, --driver auto|podman|docker|containerd
+                                  The container runtime. auto, unless said:
+                                  the first that answers, in this order.
+  --socket PATH                   Where the runtime listens, if not in the
+                                  usual place.
+  --catalog FILE|URL              Look names up here first; may be given
+                                  several times.
+  --insecure-registry HOST[:PORT]
+                                  Allow plain HTTP, or any certificate, for
+                                  this registry.
+  -v, --verbose                   Say more about what is done.
+  --version                       Show the version and exit.
+  -h, --help                      Show this message and exit.
+
+Choose a scheduler:
+  list      List the schedulers of the catalog, and which are here.
+  versions  List a scheduler's versions, newest first.
+  info      Tell what an image is, and whether this kernel can run it.
+  verify    Tell who signed an image, and whether it may run.
+  pull      Fetch an image without running it.
+
+Run it:
+  run     Run a scheduler and wait until the kernel has it.
+  switch  Replace the running scheduler with the shortest gap.
+  stop    Stop a scheduler and wait until the kernel let it go.
+  detach  End an attached scheduler that nobody manages.
+
+See what happens:
+  status  Tell what the kernel does, and whether the containers agree.
+  ps      List the schedulers' containers.
+  logs    Print what a scheduler said.
+  watch   Follow the kernel's slot, live.
+  doctor  Look for what keeps schedulers from running here.
+
+And:
+  catalog     Keep the catalogs current.
+  completion  Print the completion script of a shell.
+
+  'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.
+"""

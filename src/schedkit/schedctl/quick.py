@@ -1,0 +1,70 @@
+"""The few command lines that people, prompts and scripts repeat all day, answered without click.
+
+Its import takes longer than their answers do. Lines that are written in any other way are left to click, which means
+the same by these: a test holds the two beside each other.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+
+Answer = Callable[[], int]
+
+COMPLETE_VARIABLE = "_SCHEDCTL_COMPLETE"  # set when it is a shell that asks, for what could be typed
+HELP_COLUMNS = 80  # click fills a terminal up to this, and no wider; help_text is made for it
+# How -o may be written, and whether that is JSON.
+OUTPUTS = {(): False, ("-o", "json"): True, ("--output", "json"): True, ("--output=json",): True}
+
+
+def find_answer(words: Sequence[str], environ: Mapping[str, str]) -> Answer | None:
+    """What answers this command line; None when click is to read it."""
+    if COMPLETE_VARIABLE in environ:
+        return None
+    match tuple(words):
+        case ("-h" | "--help",) if _count_columns(environ) >= HELP_COLUMNS:
+            return _print_help
+        case ("status", *output) if tuple(output) in OUTPUTS:
+            return lambda: _show_status(json=OUTPUTS[tuple(output)])
+        case ("ps", "-a" | "--all", *output) if tuple(output) in OUTPUTS:
+            return lambda: _show_containers(everything=True, json=OUTPUTS[tuple(output)])
+        case ("ps", *output) if tuple(output) in OUTPUTS:
+            return lambda: _show_containers(everything=False, json=OUTPUTS[tuple(output)])
+    return None
+
+
+def _print_help() -> int:
+    from schedkit.schedctl.help_text import TEXT
+
+    print(TEXT, end="", flush=True)
+    return 0
+
+
+def _show_status(*, json: bool) -> int:
+    from schedkit.schedctl.session import open_session
+    from schedkit.schedctl.settings import Flags
+    from schedkit.schedctl.show_status import show_status
+
+    with closing(open_session(Flags(), json=json)) as session:
+        return show_status(session)
+
+
+def _show_containers(*, everything: bool, json: bool) -> int:
+    from schedkit.schedctl.session import open_session
+    from schedkit.schedctl.settings import Flags
+    from schedkit.schedctl.show_containers import show_containers
+
+    with closing(open_session(Flags(), json=json)) as session:
+        show_containers(session, everything=everything)
+    return 0
+
+
+def _count_columns(environ: Mapping[str, str]) -> int:
+    """As click sees them: what the variable says, else the terminal's; as many as it wants where there is none."""
+    said = environ.get("COLUMNS", "")
+    if said:
+        return int(said) if said.isascii() and said.isdigit() else 0  # let click make of it what it will
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or HELP_COLUMNS
+    except (OSError, ValueError):
+        return HELP_COLUMNS
