@@ -34,7 +34,7 @@ test: setup ## All tests, with the lab they need (over half an hour the first ti
 test-unit: setup ## Tests that need nothing but Python: seconds
 	@$(stage) unit $(python) -m pytest tests/unit
 
-test-integration: setup ## Tests against a real control plane and a real registry on this host
+test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
 	@$(stage) integration $(both) tests/integration
 
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel

@@ -5,7 +5,6 @@ import signal
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -62,6 +61,11 @@ class LabContainerd:
         return self.folder / "containerd.sock"
 
     @property
+    def scx_folder(self) -> Path:
+        """A folder for schedulers' statistics that is not this host's."""
+        return self.folder / "scx"
+
+    @property
     def log(self) -> Path:
         return self._daemon.log
 
@@ -84,18 +88,15 @@ class LabContainerd:
 
     def kill(self) -> None:
         """End the daemon without giving it time for anything."""
-        self._daemon.stop(timeout=0)
+        self._daemon.kill()
 
     def hang(self) -> None:
         """Have the daemon answer nothing, until `go_on`."""
-        self._signal(signal.SIGSTOP)
-        tasks = Path(f"/proc/{self._daemon.pid()}/task")
-        # The call returns before all threads have taken notice.
-        wait_for("containerd to stand still", partial(_stand_still, tasks), START_SECONDS, interval=0.01)
+        self._daemon.hang()
 
     def go_on(self) -> None:
         """End a `hang`."""
-        self._signal(signal.SIGCONT)
+        self._daemon.go_on()
 
     def ctr(self, *arguments: str, namespace: str = "schedkit") -> str:
         """What ctr prints."""
@@ -122,12 +123,6 @@ class LabContainerd:
     def _daemon(self) -> Daemon:
         return Daemon("containerd", self.folder)
 
-    def _signal(self, number: int) -> None:
-        pid = self._daemon.pid()
-        if pid is None:
-            raise LabError("containerd does not run")
-        os.kill(pid, number)
-
     def _environment(self) -> dict[str, str]:
         folders = [self.store.path(artefact) / "bin" for artefact in (CONTAINERDS[self.series], RUNC)]
         return os.environ | {"PATH": ":".join([*map(str, folders), os.environ["PATH"]])}
@@ -148,7 +143,3 @@ class LabContainerd:
                 if b"shim" in words[0] and str(self.socket).encode() in words:
                     found.append(int(entry.name))
         return found
-
-
-def _stand_still(threads: Path) -> bool:
-    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads.iterdir())

@@ -88,7 +88,7 @@ class Registry:
         self._settings = settings or {}
         self._files = files or {}
         self._ending = ExitStack()
-        self.address = ""  # 127.0.0.1:PORT while it runs
+        self.address = ""  # ADDRESS:PORT while it runs
 
     def __enter__(self) -> Self:
         self._store.ensure(rooms.TOOLS)
@@ -121,7 +121,7 @@ class Registry:
 def _read_address(daemon: Daemon) -> str:
     """Where a registry that was told to take any free port listens; empty as long as its log does not say."""
     daemon.check()
-    found = re.search(r"listening on (127\.0\.0\.1:\d+)", daemon.log.read_text(errors="replace"))
+    found = re.search(r"listening on ([\d.]+:\d+)", daemon.log.read_text(errors="replace"))
     return found[1] if found else ""
 
 

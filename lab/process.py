@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError, tail
+from lab.waiting import wait_for
 
 TERMINATE_SECONDS = 10.0
 
@@ -95,14 +96,38 @@ class Daemon:
 
     def stop(self, timeout: float = TERMINATE_SECONDS) -> None:
         """End it and wait until it has: kindly first, by force after `timeout` seconds. Fine when it has ended."""
+        self._end((signal.SIGTERM, timeout), (signal.SIGKILL, TERMINATE_SECONDS))
+
+    def kill(self) -> None:
+        """End it without giving it time for anything. Fine when it has ended."""
+        self._end((signal.SIGKILL, TERMINATE_SECONDS))
+
+    def hang(self) -> None:
+        """Have it stand still until `go_on`."""
+        self._signal(signal.SIGSTOP)
+        threads = Path(f"/proc/{self.pid()}/task")
+        # The call returns before all threads have taken notice.
+        wait_for(f"{self.name} to stand still", lambda: _stand_still(threads), TERMINATE_SECONDS, interval=0.01)
+
+    def go_on(self) -> None:
+        """End a `hang`."""
+        self._signal(signal.SIGCONT)
+
+    def _end(self, *steps: tuple[signal.Signals, float]) -> None:
+        """Send one signal after the other, each with seconds to end in, until it has."""
         with self._handle() as handle:
-            if handle is not None:
-                signal.pidfd_send_signal(handle, signal.SIGTERM)
-                if not _has_ended(handle, timeout):
-                    signal.pidfd_send_signal(handle, signal.SIGKILL)
-                    _has_ended(handle, TERMINATE_SECONDS)
+            for number, seconds in steps:
+                if handle is not None and not _has_ended(handle, 0):
+                    signal.pidfd_send_signal(handle, number)
+                    _has_ended(handle, seconds)
         self.pid()  # takes the exit status of a child of ours
         self._pid_file.unlink(missing_ok=True)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with self._handle() as handle:
+            if handle is None:
+                raise LabError(f"{self.name} does not run")
+            signal.pidfd_send_signal(handle, number)
 
     @contextmanager
     def _handle(self) -> Iterator[int | None]:
@@ -125,6 +150,10 @@ def _has_ended(handle: int, timeout: float) -> bool:
     poll = select.poll()
     poll.register(handle, select.POLLIN)
     return bool(poll.poll(timeout * 1000))
+
+
+def _stand_still(threads: Path) -> bool:
+    return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads.iterdir())
 
 
 def _read_state(pid: int) -> tuple[str, int]:

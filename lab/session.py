@@ -8,6 +8,7 @@ from pathlib import Path
 from lab import kube
 from lab.cluster import Cluster
 from lab.disk import DISK
+from lab.engines import end_engine, find_engines
 from lab.errors import LabError
 from lab.kernels import Kernel
 from lab.kwok import Kwok, add_nodes
@@ -92,7 +93,9 @@ def run_folder(store: Store, purpose: str) -> Path:
 
 
 def remove_run(store: Store, folder: Path) -> None:
-    """End the machines and clusters in a folder and delete it."""
+    """End the machines, clusters and engines in a folder and delete it."""
+    for engine in find_engines(folder):
+        end_engine(engine)
     for found in [*folder.rglob("cluster.json")]:
         cluster = Cluster.open(found.parent)
         Kwok(cluster).stop()

@@ -1,4 +1,4 @@
-"""What makes signatures: cosign in both series, a virtual sigstore and a real transparency log, from Go modules."""
+"""What makes signatures: cosign in both series, a virtual sigstore and a real transparency log."""
 
 import base64
 import hashlib
@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import subprocess
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -23,19 +24,29 @@ from lab.schedulers import SOURCES, read_texts
 from lab.store import Artefact, Build, Store
 from lab.waiting import wait_for
 
-COSIGNS = {
-    "v2": compiled("cosign-v2", "v2.6.5", recipe="cosign", adds_mb=1900, peak_mb=2900),
-    "v3": compiled("cosign-v3", "v3.1.3", recipe="cosign", adds_mb=1900, peak_mb=2900),
-}
 REKOR_VERSION = "v2.3.0"
 START_SECONDS = 30.0
 COMMAND_SECONDS = 120.0
 SIGNING_CONFIG = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
 LONG_AGO = "2020-01-01T00:00:00Z"
 NOWHERE = "http://127.0.0.1:9"  # a proxy that is none: loopback is reached without, and all else fails
-BY_FLAGS = "--use-signing-config=false"  # services are named by flags, in both series alike
+BY_FLAGS = "--use-signing-config=false"  # services are named by flags, as in the second series
 Json = dict[str, Any]
 Options = tuple[str | Path, ...]
+
+
+def _unpack_cosign(build: Build) -> None:
+    rooms.run_script(build, build.need(rooms.TOOLS), COSIGN_DEBIAN)
+
+
+COSIGN_DEBIAN = paths.RECIPES / "cosign-debian.sh"
+COSIGNS = {
+    # The older series is in Debian: that saves compiling it.
+    "v2": Artefact(
+        "cosign-v2", read_texts(COSIGN_DEBIAN), _unpack_cosign, needs=(rooms.TOOLS,), adds_mb=70, peak_mb=350
+    ),
+    "v3": compiled("cosign-v3", "v3.1.3", recipe="cosign", adds_mb=1900, peak_mb=2900),
+}
 
 
 def _build_sigstore(build: Build) -> None:
@@ -78,11 +89,11 @@ class Cosign:
             "HTTP_PROXY": NOWHERE,
         }
 
-    def run(self, *arguments: str | Path) -> Result:
+    def run(self, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> Result:
         """Run it, however that ends."""
         done = subprocess.run(
             [str(self.program), *map(str, arguments)],
-            env=self.environment,
+            env=self.environment | dict(environment or {}),
             cwd=self._folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -104,11 +115,29 @@ class Cosign:
 
     def sign(self, image: str, *options: str | Path) -> None:
         """Sign `registry/name@digest` in a registry on loopback."""
-        self._must("sign", "--yes", "--allow-http-registry", *options, image)
+        self._write("sign", image, options)
 
-    def verify(self, image: str, *options: str | Path) -> Result:
-        """What it says to an image: code 0 accepts."""
-        return self.run("verify", "--allow-http-registry", *options, image)
+    def attest(self, image: str, predicate: Json, *options: str | Path) -> None:
+        """Put a signed statement about an image beside it, which is no signature of it."""
+        path = self._folder / "predicate.json"
+        path.write_text(json.dumps(predicate))
+        self._write("attest", image, ("--predicate", path, "--type", "custom", *options))
+
+    def verify(self, image: str, *options: str | Path, root: Path) -> Result:
+        """What it says to an image, by a trusted root: code 0 accepts."""
+        arguments, environment = self.ask(image, *options, root=root)
+        return self.run(*arguments, environment=environment)
+
+    def ask(self, image: str, *options: str | Path, root: Path) -> tuple[Options, dict[str, str]]:
+        """Arguments and environment of a verification."""
+        question = ("verify", "--allow-http-registry", *options)
+        if self.series == "v2":  # it has that option too, and heeds it with blobs only
+            return (*question, "--offline", image), _write_anchors(root, self._folder)
+        return (*question, "--trusted-root", root, image), {}
+
+    def _write(self, command: str, image: str, options: Options) -> None:
+        by_flags = () if self.series == "v2" or "--signing-config" in options else (BY_FLAGS,)
+        self._must(command, "--yes", "--allow-http-registry", *by_flags, *options, image)
 
     def _must(self, *arguments: str | Path) -> None:
         done = self.run(*arguments)
@@ -148,11 +177,21 @@ class VirtualSigstore:
     def keyless(self, subject: str, issuer: str, *, ca: str = "") -> Options:
         """To sign as somebody, with an entry of the log; `ca` is a path that bends the certificate."""
         who = ("--identity-token", make_token(subject, issuer), "--insecure-skip-verify")
-        return *who, BY_FLAGS, "--fulcio-url", f"{self.url}{ca}", "--rekor-url", self.url
+        return *who, "--fulcio-url", f"{self.url}{ca}", "--rekor-url", self.url
+
+    def stamped(self, series: str, subject: str, issuer: str) -> Options:
+        """To sign as somebody, with a timestamp and no log."""
+        who = ("--identity-token", make_token(subject, issuer))
+        clock = f"{self.url}/timestamp"
+        if series == "v2":
+            services = ("--fulcio-url", self.url, "--timestamp-server-url", clock)
+            return *who, *services, "--insecure-skip-verify", "--tlog-upload=false"
+        config = self.write_signing_config("stamped", ca=self.url, tsa=clock)
+        return *who, "--signing-config", config, "--trusted-root", self.trusted_root
 
     def logged(self, key: Path) -> Options:
         """To sign with a key, with an entry of the log."""
-        return "--key", key, BY_FLAGS, "--rekor-url", self.url
+        return "--key", key, "--rekor-url", self.url
 
     def write_signing_config(
         self, name: str, *, ca: str = "", log: str = "", log_version: int = 1, tsa: str = ""
@@ -228,14 +267,30 @@ class Rekor:
 
 def keyed(key: Path) -> Options:
     """To sign with a key, and no log."""
-    return "--key", key, BY_FLAGS, "--tlog-upload=false"
+    return "--key", key, "--tlog-upload=false"
 
 
 def make_token(subject: str, issuer: str) -> str:
     """An identity token that only a virtual sigstore believes."""
-    parts = ({"alg": "none", "typ": "JWT"}, {"iss": issuer, "sub": subject, "email": subject, "email_verified": True})
+    parts = ({"alg": "RS256", "typ": "JWT"}, {"iss": issuer, "sub": subject, "email": subject, "email_verified": True})
     encoded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
     return ".".join((*encoded, "unsigned"))
+
+
+def _write_anchors(root: Path, folder: Path) -> dict[str, str]:
+    """What a trusted root holds in the files that the older cosign reads, as its environment."""
+    document = json.loads(root.read_text())
+    logs = [("PUBLIC KEY", log["publicKey"]["rawBytes"]) for log in document["tlogs"]]
+    authorities, clocks = (
+        [("CERTIFICATE", one["rawBytes"]) for owner in document[name] for one in owner["certChain"]["certificates"]]
+        for name in ("certificateAuthorities", "timestampAuthorities")
+    )
+    environment = {}
+    for name, found in (("REKOR_PUBLIC_KEY", logs), ("ROOT_FILE", authorities), ("TSA_CERTIFICATE_FILE", clocks)):
+        path = folder / f"{root.stem}-{name}.pem"
+        path.write_text("".join(f"-----BEGIN {what}-----\n{text}\n-----END {what}-----\n" for what, text in found))
+        environment[f"SIGSTORE_{name}"] = str(path)
+    return environment
 
 
 def _read_url(daemon: Daemon) -> str:

@@ -1,6 +1,6 @@
 """Every command of schedctl that acts, on a real kernel: one life with each runtime, each way to fail with one of them.
 
-That the runtimes do the same is what test_runtimes.py proves, claim by claim.
+That the runtimes do the same is what tests/integration/runtimes proves, claim by claim.
 """
 
 import re

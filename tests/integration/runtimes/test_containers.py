@@ -1,0 +1,136 @@
+"""A scheduler's container, in every runtime: what is around it, and what is written on it."""
+
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import BusyError, SchedkitError
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import SCX_FOLDER
+from tests.integration.runtimes.bench import IDLE, Bench
+
+
+def test_scheduler_gets_all_capabilities(bench: Bench) -> None:
+    status = read_status(bench.start("caps"))
+
+    everything = {line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("CapBnd:")}
+    assert everything == {f"CapBnd:\t{status[name]}" for name in ("CapEff", "CapPrm", "CapBnd")}
+    assert (status["Seccomp"], status["NoNewPrivs"]) == ("0", "0")
+
+
+def test_scheduler_shares_the_hosts_processes_and_users_and_nothing_else(bench: Bench) -> None:
+    pid = bench.start("namespaces").pid
+
+    kinds = ("pid", "user", "mnt", "net", "ipc", "uts")
+    shared = {kind for kind in kinds if read_namespace(pid, kind) == read_namespace("self", kind)}
+    assert shared == {"pid", "user"}
+
+
+def test_scheduler_has_no_way_out_of_its_network(bench: Bench) -> None:
+    container = bench.start("routes")
+
+    routes = Path(f"/proc/{container.pid}/net/route").read_text().splitlines()
+    assert len(routes) == 1, "more than the heading"
+
+
+def test_scheduler_that_asks_for_it_has_the_hosts_network_and_names(bench: Bench) -> None:
+    pid = bench.start("networked", host_network=True).pid
+
+    assert read_namespace(pid, "net") == read_namespace("self", "net")
+    hosts = Path(f"/proc/{pid}/root/etc/hosts").read_text()
+    assert "localhost" in hosts
+
+
+def test_scheduler_may_write_to_sysfs(bench: Bench) -> None:
+    container = bench.start("sysfs")
+
+    mounts = [line.split() for line in Path(f"/proc/{container.pid}/mounts").read_text().splitlines()]
+    options = [fields[3].split(",") for fields in mounts if fields[1] == "/sys"]
+    assert options
+    assert "rw" in options[-1]
+
+
+def test_scheduler_sees_devices(bench: Bench) -> None:
+    container = bench.start("devices")
+
+    assert Path(f"/proc/{container.pid}/root/dev/null").is_char_device()
+
+
+def test_folder_of_statistics_is_made_and_bound(bench: Bench) -> None:
+    folder = bench.daemon.scx_folder
+    if folder.is_dir():
+        folder.rmdir()  # a machine on which no scheduler ran yet
+    container = bench.start("scx")
+
+    (folder / "proof").touch()
+    seen = Path(f"/proc/{container.pid}/root{SCX_FOLDER}/proof")
+    assert seen.exists()
+    seen.unlink()
+    assert not (folder / "proof").exists()
+    assert folder.stat().st_mode & 0o777 == 0o755
+
+
+def test_exited_container_starts_again_when_the_folder_is_gone(bench: Bench) -> None:
+    container = bench.start("reboot")
+    bench.stop(container.id)
+    bench.daemon.scx_folder.rmdir()  # /run is empty after a boot
+
+    bench.runtime.start(container.id)
+
+    assert bench.runtime.fetch_container(container.id).state is ContainerState.RUNNING
+
+
+def test_args_follow_the_images_entrypoint(bench: Bench) -> None:
+    plain = bench.start("plain")
+    given = bench.start("given", args=("--slice", "two words", ""))
+
+    assert read_words(plain, "cmdline") == ["/scx_idle"]
+    assert read_words(given, "cmdline") == ["/scx_idle", "--slice", "two words", ""]
+
+
+def test_environment_is_added_to_the_images(bench: Bench) -> None:
+    container = bench.start("env", env={"SCX_WORD": "a b=c"})
+
+    environment = read_words(container, "environ")
+    assert "SCX_WORD=a b=c" in environment
+    assert any(word.startswith("PATH=") for word in environment)
+
+
+def test_labels_are_kept_beside_the_images_and_the_providers(bench: Bench) -> None:
+    labels = {"org.schedkit.scheduler": "scx_idle", "org.schedkit.args": '["a", "b"]'}
+    id = bench.create("labels", labels=labels)
+
+    found = bench.runtime.fetch_container(id).labels
+
+    assert labels.items() <= found.items()
+    assert found["provider"] == "schedkit"
+    assert found["org.opencontainers.image.title"] == "scx_idle"
+
+
+def test_image_is_told_as_the_user_wrote_it(bench: Bench) -> None:
+    id = bench.create("image")
+
+    assert bench.runtime.fetch_container(id).image == f"{bench.registry}/{IDLE}"
+
+
+def test_name_in_use_is_an_error_that_names_it(bench: Bench) -> None:
+    id = bench.create("taken")
+
+    with pytest.raises(BusyError if bench.runtime.driver == "containerd" else SchedkitError, match="taken"):
+        bench.create("taken")
+
+    assert [container.id for container in bench.runtime.fetch_containers()] == [id]
+    assert bench.runtime.fetch_container(id).state is ContainerState.CREATED
+
+
+def read_status(container: Container) -> dict[str, str]:
+    lines = Path(f"/proc/{container.pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def read_namespace(pid: int | str | None, kind: str) -> Path:
+    return Path(f"/proc/{pid}/ns/{kind}").readlink()
+
+
+def read_words(container: Container, file: str) -> list[str]:
+    return Path(f"/proc/{container.pid}/{file}").read_text().removesuffix("\0").split("\0")

@@ -1,0 +1,126 @@
+"""Images, in every runtime: what is here, and how it gets here."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import images
+from lab.addresses import claim_address, release_address
+from lab.store import Store
+from schedkit.errors import NoPermissionError, NotFoundError, UnavailableError
+from schedkit.images.reference import parse_reference
+from schedkit.images.registry import Registry, RegistrySettings
+from schedkit.runtimes.model import ContainerSpec, Content
+from tests.integration.images.test_logins import BASIC, HTPASSWD, login
+from tests.integration.runtimes.bench import ENGINES, Bench, ignore_progress
+
+
+class Changed:
+    """An image of which an engine is told something else."""
+
+    def __init__(self, content: Content, **changes: object) -> None:
+        self.content = content
+        self.changes = changes
+
+    def __getattr__(self, name: str) -> Any:
+        return self.changes[name] if name in self.changes else getattr(self.content, name)
+
+
+@pytest.fixture
+def guarded(store: Store, storage: Path, tmp_path: Path) -> Iterator[Content]:
+    """An image behind a name and a password, resolved by somebody who knows these."""
+    with images.Registry(store, storage, settings=BASIC, files={"htpasswd": HTPASSWD}) as registry:
+        client = Registry(environ=login(tmp_path, registry.address))
+        yield client.fetch_image(parse_reference(f"{registry.address}/scx_stubborn:v1"))
+
+
+@pytest.fixture
+def plain(store: Store, storage: Path, tmp_path: Path) -> Iterator[Content]:
+    """An image that is served over plain HTTP at an address that no engine takes for this machine."""
+    address = claim_address(tmp_path)
+    try:
+        with images.Registry(store, storage, settings={"http": {"addr": f"{address}:0"}}) as registry:
+            client = Registry(RegistrySettings(insecure=frozenset({registry.address})))
+            yield client.fetch_image(parse_reference(f"{registry.address}/scx_mortal:v1"))
+    finally:
+        release_address(tmp_path)
+
+
+def test_image_that_is_here_is_known_by_its_digest(bench: Bench) -> None:
+    content = bench.pull()
+
+    assert content.digest in bench.runtime.fetch_digests()
+    assert content.repository in bench.runtime.fetch_repositories()
+
+
+def test_container_of_an_image_that_is_not_here_is_not_made(bench: Bench) -> None:
+    content = bench.resolve("scx_stall:v1")
+
+    with pytest.raises(NotFoundError):
+        bench.runtime.create(content, ContainerSpec("unpulled"))
+
+    assert bench.runtime.fetch_containers() == []
+
+
+def test_pull_tells_how_far_it_is(bench: Bench) -> None:
+    told: list[tuple[int, int]] = []
+    content = bench.resolve("scx_bpfland:latest")
+    assert content.digest not in bench.runtime.fetch_digests()
+
+    bench.runtime.pull(content, lambda done, total: told.append((done, total)))
+
+    done, total = told[-1]
+    assert done == total >= sum(layer.size for layer in content.layers)
+    assert [item[0] for item in told] == sorted(item[0] for item in told)
+    told.clear()
+    bench.runtime.pull(content, lambda done, total: told.append((done, total)))
+    assert len(told) <= 1, "what is here is not fetched again"
+
+
+def test_interrupted_pull_leaves_nothing_and_can_be_repeated(bench: Bench) -> None:
+    content = bench.resolve("scx_rusty:latest")
+    told: list[int] = []
+
+    def interrupt(done: int, total: int) -> None:
+        told.append(done)
+        if len(told) > 1:  # the first comes before anything is fetched
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.runtime.pull(content, interrupt)
+    for _ in range(10):  # nor does it come later
+        assert content.digest not in bench.runtime.fetch_digests()
+        time.sleep(0.2)
+
+    bench.runtime.pull(content, ignore_progress)
+    assert content.digest in bench.runtime.fetch_digests()
+
+
+def test_credentials_of_the_user_open_a_registry(bench: Bench, guarded: Content) -> None:
+    registry = guarded.repository.partition("/")[0]
+    if bench.runtime.driver in ENGINES:
+        with pytest.raises(NoPermissionError, match=registry) as refused:
+            bench.runtime.pull(Changed(guarded, credentials=None), ignore_progress)
+        assert f"{bench.runtime.driver} login {registry}" in refused.value.hint
+
+    bench.runtime.pull(guarded, ignore_progress)
+
+    assert guarded.repository in bench.runtime.fetch_repositories()
+
+
+def test_plain_http_is_spoken_only_where_it_is_allowed(bench: Bench, plain: Content) -> None:
+    """An engine decides for itself what it speaks; podman lets us say otherwise, docker does not."""
+    if bench.runtime.driver in ENGINES:
+        with pytest.raises(UnavailableError) as refused:
+            bench.runtime.pull(Changed(plain, insecure=False), ignore_progress)
+        assert plain.repository.partition("/")[0] in refused.value.hint
+    if bench.runtime.driver == "docker":
+        with pytest.raises(UnavailableError) as refused:
+            bench.runtime.pull(plain, ignore_progress)
+        assert "/etc/docker/daemon.json" in refused.value.hint
+    else:
+        bench.runtime.pull(plain, ignore_progress)
+        assert plain.repository in bench.runtime.fetch_repositories()
