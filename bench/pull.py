@@ -21,7 +21,7 @@ from pathlib import Path
 
 from lab import images, rooms
 from lab.catalogue import open_store
-from lab.containerd import CONTAINERDS, LabContainerd
+from lab.containerd import SERIES, LabContainerd
 from lab.host import check_host
 from lab.session import remove_run, run_folder
 from lab.store import Store
@@ -144,7 +144,7 @@ def run(command: list[str], environment: dict[str, str]) -> None:
 def main() -> None:
     """Measure one series of containerd."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--series", choices=list(CONTAINERDS), default="1.7")
+    parser.add_argument("--series", choices=SERIES, default="1.7")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--layers", type=int, default=LAYERS)
     parser.add_argument("--size", type=int, default=LAYER_BYTES, help="bytes of a layer")

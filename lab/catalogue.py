@@ -1,7 +1,7 @@
 """Everything the lab can make, and the store that holds it."""
 
 from lab import kube, rooms
-from lab.containerd import CONTAINERDS, RUNC
+from lab.containerd import COMPILED as CONTAINERDS
 from lab.disk import DISK
 from lab.engines import ROOM as ENGINES
 from lab.helm import HELM
@@ -21,7 +21,7 @@ EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE, ENGINES),
     *(OLDEST.artefact, NEWEST.artefact),
     *(*kube.artefacts(kube.read_assets()), kube.KWOK, HELM),
-    *(*CONTAINERDS.values(), RUNC),
+    *CONTAINERDS.values(),
     *(*COSIGNS.values(), SIGSTORE),
     *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, PYTHON, WHEELS, SCHEDCTL, DISK),
     *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),

@@ -1,4 +1,4 @@
-"""containerd in each series that schedctl speaks to, compiled from its Go module, and run on this host."""
+"""containerd in each series that schedctl speaks to, run on this host out of the engines' room."""
 
 import os
 import signal
@@ -8,15 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lab.engines import ROOM
 from lab.errors import LabError
 from lab.kube import compiled
 from lab.process import Daemon
-from lab.rooms import OWN_MOUNTS
+from lab.rooms import enter
 from lab.store import Artefact, Store
 from lab.waiting import wait_for
 
-RUNC_VERSION = "v1.3.6"
-RUNC = compiled("runc", RUNC_VERSION, adds_mb=150, peak_mb=200)
 START_SECONDS = 30.0
 # What would else be shared with a containerd that this host has for itself, or is of no use here.
 CONFIG = """\
@@ -32,11 +31,8 @@ def _series(series: str, version: str) -> Artefact:
     return compiled(f"containerd-{series}", version, recipe="containerd", adds_mb=400, peak_mb=900)
 
 
-CONTAINERDS = {
-    "1.6": _series("1.6", "v1.6.36"),
-    "1.7": _series("1.7", "v1.7.35"),
-    "2.4": _series("2.4", "v2.4.2"),
-}
+COMPILED = {"1.6": _series("1.6", "v1.6.36"), "2.4": _series("2.4", "v2.4.2")}  # from their Go modules
+SERIES = ("1.6", "1.7", "2.4")  # 1.7 is the room's own, as the machine has it
 
 
 @dataclass(frozen=True)
@@ -50,8 +46,8 @@ class LabContainerd:
     @classmethod
     def start(cls, store: Store, folder: Path, series: str) -> Self:
         """Have one run that answers."""
-        store.ensure(RUNC, CONTAINERDS[series])
-        folder.mkdir(parents=True, exist_ok=True)
+        store.ensure(ROOM, *([COMPILED[series]] if series in COMPILED else []))
+        (folder / "run").mkdir(parents=True, exist_ok=True)
         made = cls(store, folder, series)
         made.resume()
         return made
@@ -79,7 +75,7 @@ class LabContainerd:
             ("--config", "config.toml"),
         ]
         options = [word for option, name in places for word in (option, str(self.folder / name))]
-        self._daemon.start([*OWN_MOUNTS, "containerd", *options], env=self._environment())
+        self._daemon.start(self._enter("containerd", *options))
         wait_for("containerd to answer", self._answers, START_SECONDS, interval=0.05)
 
     def pause(self) -> None:
@@ -101,9 +97,7 @@ class LabContainerd:
     def ctr(self, *arguments: str, namespace: str = "schedkit") -> str:
         """What ctr prints."""
         command = ["ctr", "--address", str(self.socket), "--namespace", namespace, *arguments]
-        done = subprocess.run(
-            command, env=self._environment(), capture_output=True, text=True, check=False, timeout=300
-        )
+        done = subprocess.run(self._enter(*command), capture_output=True, text=True, check=False, timeout=300)
         if done.returncode:
             raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
         return done.stdout
@@ -123,9 +117,12 @@ class LabContainerd:
     def _daemon(self) -> Daemon:
         return Daemon("containerd", self.folder)
 
-    def _environment(self) -> dict[str, str]:
-        folders = [self.store.path(artefact) / "bin" for artefact in (CONTAINERDS[self.series], RUNC)]
-        return os.environ | {"PATH": ":".join([*map(str, folders), os.environ["PATH"]])}
+    def _enter(self, *command: str) -> list[str]:
+        """The command line that runs a command in the room; what it is told of this host's paths is true there."""
+        binds = {self.folder: str(self.folder), self.folder / "run": "/run"}  # shims' sockets lie in /run
+        if self.series in COMPILED:
+            binds[self.store.path(COMPILED[self.series]) / "bin"] = "/usr/local/bin"
+        return enter(self.store.path(ROOM), command, binds=binds, own_pids=False)
 
     def _answers(self) -> bool:
         self._daemon.check()

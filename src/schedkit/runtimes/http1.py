@@ -9,6 +9,7 @@ from io import BufferedReader
 
 _LONGEST_LINE = 64 * 1024
 _MOST_HEADERS = 100
+_LENGTH_DIGITS = 18
 _WITHOUT_BODY = (204, 304)
 
 
@@ -95,7 +96,7 @@ class Response:
         said = self.headers.get("content-length")
         if said is None:
             return None
-        if not said.isascii() or not said.isdecimal():
+        if not said.isascii() or not said.isdecimal() or len(said) > _LENGTH_DIGITS:
             raise ConnectionError(f"the answer's length is {said[:40]!r}")
         return int(said)
 

@@ -50,13 +50,15 @@ def _check_entry(entry: Entry, log: Log, *, proof_needed: bool) -> LogEntry:
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof")
     if proof_needed and entry.proof is None:
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof of inclusion")
-    integrated = None
+    index, integrated = entry.index, None
     if entry.proof is not None:
         check_inclusion(entry.body, entry.proof)
         check_checkpoint(entry.proof, log.key)
+        index = entry.proof.index
     if entry.promise is not None:
         integrated = _check_promise(entry, entry.promise, log)
-    return LogEntry(entry.log_id.hex(), entry.index, integrated)
+        index = entry.index  # in the whole log, where the proof's may be one of a part of it
+    return LogEntry(entry.log_id.hex(), index, integrated)
 
 
 def _check_promise(entry: Entry, promise: bytes, log: Log) -> datetime:

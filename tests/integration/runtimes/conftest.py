@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab import images
-from lab.containerd import CONTAINERDS, LabContainerd
+from lab.containerd import SERIES, LabContainerd
 from lab.engines import LabEngine
 from lab.store import Store
 from schedkit.runtimes.containerd import Containerd
@@ -15,7 +15,7 @@ from schedkit.runtimes.model import Runtime
 from tests.integration.runtimes.bench import ENGINES, Bench
 
 
-@pytest.fixture(scope="module", params=(*ENGINES, *(f"containerd-{series}" for series in CONTAINERDS)))
+@pytest.fixture(scope="module", params=(*ENGINES, *(f"containerd-{series}" for series in SERIES)))
 def daemon(request: pytest.FixtureRequest, store: Store, lab_folder: Path) -> Iterator[LabEngine | LabContainerd]:
     """What speaks for a runtime; a module that is for some of them only parametrizes it anew."""
     folder = lab_folder / request.param

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.containerd import CONTAINERDS, LabContainerd
+from lab.containerd import SERIES, LabContainerd
 from schedkit.errors import (
     BadDataError,
     NoAnswerError,
@@ -24,7 +24,7 @@ from schedkit.runtimes.containerd import Containerd, blobs, calls
 from schedkit.runtimes.model import ContainerSpec, Content, Credentials, Descriptor
 from tests.integration.runtimes.bench import IDLE, PATIENCE, ignore_progress, read_inventory, resolve
 
-pytestmark = pytest.mark.parametrize("daemon", [f"containerd-{series}" for series in CONTAINERDS], indirect=True)
+pytestmark = pytest.mark.parametrize("daemon", [f"containerd-{series}" for series in SERIES], indirect=True)
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 
