@@ -22,7 +22,7 @@ GO_ENVIRONMENT = {
     "GOTOOLCHAIN": "local",
     "GOMODCACHE": "/downloads/go/mod",
     "GOCACHE": "/downloads/go/build",
-    "GOTMPDIR": "/work",  # a room's /tmp is memory
+    "GOTMPDIR": "/build",  # a room's /tmp is memory
     "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false",
 }
 

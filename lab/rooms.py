@@ -65,8 +65,8 @@ def run_script(
     binds: Mapping[Path, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a recipe in a room: /out is the artefact, /work survives an interruption, /downloads is shared."""
-    paths = {build.out: "/out", build.work: "/work", build.store.downloads: "/downloads", script.parent: "/recipes"}
+    """Run a recipe in a room: /out is the artefact, /build survives an interruption, /downloads is shared."""
+    paths = {build.out: "/out", build.work: "/build", build.store.downloads: "/downloads", script.parent: "/recipes"}
     command = ["bash", "-euo", "pipefail", f"/recipes/{script.name}"]
     build.run(enter(room, command, binds=paths | dict(binds or {}), env=env))
 

@@ -3,9 +3,9 @@ mkdir -p /out/bin
 module=github.com/containerd/containerd
 [[ $VERSION == v1.* ]] || module+=/${VERSION%%.*}
 folder=$(go mod download -json "$module@$VERSION" | sed -n 's/^\t"Dir": "\(.*\)",\?$/\1/p')
-rm -rf /work/source
-cp -r "$folder" /work/source # not as a module of our own: 1.6 needs its replacements
-cd /work/source
+rm -rf /build/source
+cp -r "$folder" /build/source # not as a module of our own: 1.6 needs its replacements
+cd /build/source
 go build -v -trimpath -tags "no_btrfs no_devmapper no_zfs no_aufs no_cri no_tracing" \
     -ldflags "-s -w -X $module/version.Version=$VERSION" \
     -o /out/bin/ ./cmd/containerd ./cmd/containerd-shim-runc-v2 ./cmd/ctr

@@ -1,7 +1,7 @@
 # cosign as Debian has it, unpacked and not installed: it needs nothing but libc.
-apt="apt-get -q -o Dir::State::Lists=/work/lists -o Dir::Cache=/work/cache -o Acquire::Retries=3"
-mkdir -p /work/lists/partial /work/cache/archives/partial /out/bin
-cd /work
+apt="apt-get -q -o Dir::State::Lists=/build/lists -o Dir::Cache=/build/cache -o Acquire::Retries=3"
+mkdir -p /build/lists/partial /build/cache/archives/partial /out/bin
+cd /build
 rm -rf root cosign_*.deb
 
 $apt update

@@ -1,6 +1,6 @@
 # cosign from its Go module. Environment: VERSION (v2.x.y or v3.x.y).
-mkdir -p /work/source /out/bin
-cd /work/source
+mkdir -p /build/source /out/bin
+cd /build/source
 rm -f go.mod go.sum
 
 module=github.com/sigstore/cosign/${VERSION%%.*}

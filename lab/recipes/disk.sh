@@ -16,10 +16,10 @@ printf '127.0.0.1 localhost lab\n10.0.2.2 host\n' >/node/etc/hosts
 rm -f /node/usr/sbin/policy-rc.d
 
 # The key by which the host enters. The machine listens on the host's loopback only.
-cp /work/key /work/key.pub /out/
+cp /build/key /build/key.pub /out/
 chmod 600 /out/key
 install -d -m 700 /node/root/.ssh
-install -m 600 /work/key.pub /node/root/.ssh/authorized_keys
+install -m 600 /build/key.pub /node/root/.ssh/authorized_keys
 
 # What would cost seconds under emulation at every first boot is done here: host keys, and the sandbox image's import.
 mkdir -p /node/etc/dropbear

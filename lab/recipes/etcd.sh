@@ -1,6 +1,6 @@
 # etcd from its Go module. Environment: VERSION.
-mkdir -p /work/source /out/bin
-cd /work/source
+mkdir -p /build/source /out/bin
+cd /build/source
 rm -f go.mod go.sum
 
 module=go.etcd.io/etcd/server/v3

@@ -1,6 +1,6 @@
 # helm from its Go module. Environment: VERSION (v4.x.y).
-mkdir -p /work/source /out/bin
-cd /work/source
+mkdir -p /build/source /out/bin
+cd /build/source
 rm -f go.mod go.sum
 
 module=helm.sh/helm/v4

@@ -1,13 +1,13 @@
 # Builds the lab's 6.12 kernel: all built in, so it boots without modules and without an initramfs.
 # In: /lab-files/kernel-6.12.config    Out: /out/vmlinuz, /out/config
-cd /work
+cd /build
 if [ ! -e linux/.unpacked ]; then
   rm -rf linux; mkdir linux
   tar -xf /usr/src/linux-source-6.12.tar.xz -C linux --strip-components 1
   touch linux/.unpacked
 fi
 cd linux
-grep '^CONFIG_' /lab-files/kernel-6.12.config >../wanted.config
+grep -E '^(# )?CONFIG_' /lab-files/kernel-6.12.config >../wanted.config
 make tinyconfig
 scripts/kconfig/merge_config.sh -m .config ../wanted.config
 make olddefconfig

@@ -1,6 +1,6 @@
 # Unpacks the newest cloud kernel of Debian's backports; it is not installed, so no boot loader or initramfs tool comes along.
 # In: /tools/busybox    Out: /out/vmlinuz, /out/config, /out/initrd, /out/modules/<release>
-cd /work
+cd /build
 apt-get -s -t trixie-backports install --no-install-recommends linux-image-cloud-amd64 >simulated
 mapfile -t packages < <(awk '/^Inst linux-.*[0-9].*-cloud-amd64 / {print $2}' simulated)
 [ ${#packages[@]} -gt 0 ] || { echo "no versioned cloud kernel in:"; cat simulated; exit 1; }
@@ -16,7 +16,7 @@ cp "$(find tree -name 'vmlinuz*' -type f | head -n 1)" /out/vmlinuz
 cp "$config" /out/config
 mkdir /out/modules; cp -a "tree/usr/lib/modules/$release" /out/modules/
 ln -s usr/lib tree/lib
-depmod -b /work/tree "$release"; cp tree/usr/lib/modules/"$release"/modules.* "/out/modules/$release/"
+depmod -b /build/tree "$release"; cp tree/usr/lib/modules/"$release"/modules.* "/out/modules/$release/"
 
 # The initramfs does one thing: mount the disk. Modules that are built in show up as "builtin" and need nothing.
 rm -rf initramfs; mkdir -p initramfs/{bin,proc,dev,mnt,modules}
@@ -27,7 +27,7 @@ for module in virtio_pci virtio_blk ext4; do
     [ "$kind" = insmod ] || continue
     number=$((number + 1))
     case $file in *.xz) xz -dc "$file" ;; *.zst) zstd -qdc "$file" ;; *) cat "$file" ;; esac >"initramfs/modules/$number.ko"
-  done < <(modprobe -d /work/tree -S "$release" --show-depends $module)
+  done < <(modprobe -d /build/tree -S "$release" --show-depends $module)
 done
 cat >initramfs/init <<'INIT'
 #!/bin/busybox sh

@@ -1,6 +1,6 @@
 # Commands of Kubernetes from its Go module. Environment: VERSION (v1.x.y), COMMANDS.
-mkdir -p /work/source /out/bin
-cd /work/source
+mkdir -p /build/source /out/bin
+cd /build/source
 rm -f go.mod go.sum
 
 # Its go.mod replaces the staging modules by folders, which exist only in its own repository: a consumer must map them

@@ -1,6 +1,6 @@
 # KWOK's controller from its Go module, and the stages that it plays nodes and pods by. Environment: VERSION, STAGES.
-mkdir -p /work/source /out/bin /out/stages
-cd /work/source
+mkdir -p /build/source /out/bin /out/stages
+cd /build/source
 rm -f go.mod go.sum
 
 module=sigs.k8s.io/kwok

@@ -1,15 +1,15 @@
 # Compiles real schedulers (SCHEDULERS holds NAME@VERSION words) and gathers the shared libraries such programs need.
-# Crates stay in /downloads and what is compiled in /work, so an interrupted build goes on where it was.
+# Crates stay in /downloads and what is compiled in /build, so an interrupted build goes on where it was.
 
-export CARGO_HOME=/downloads/cargo CARGO_TARGET_DIR=/work/target
+export CARGO_HOME=/downloads/cargo CARGO_TARGET_DIR=/build/target
 # What the lab tries is how they attach and behave, not how fast their user space is: unoptimised, they compile in half the time.
 export CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=256
 export BPF_CLANG=clang-19 LIBCLANG_PATH=/usr/lib/llvm-19/lib
 
 for wanted in $SCHEDULERS; do
-  cargo install --locked --no-track --force --root /work/installed "$wanted"
+  cargo install --locked --no-track --force --root /build/installed "$wanted"
 done
-install -D -s -t /out/bin /work/installed/bin/*
+install -D -s -t /out/bin /build/installed/bin/*
 
 runtime=/out/runtime
 install -d "$runtime"/{dev,etc,proc,run,sys,usr/bin,usr/lib,usr/lib64,var}

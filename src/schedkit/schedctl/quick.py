@@ -63,7 +63,7 @@ def _count_columns(environ: Mapping[str, str]) -> int:
     """As click sees them: what the variable says, else the terminal's; as many as it wants where there is none."""
     said = environ.get("COLUMNS", "")
     if said:
-        return int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0  # let click make of it what it will
+        return int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0  # else click reads it
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or HELP_COLUMNS
     except (OSError, ValueError):
