@@ -26,6 +26,9 @@ GO_ENVIRONMENT = {
     "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false",
 }
 
+# Go then finds and downloads every package that it would compile, and compiles none.
+DRY = {"GOFLAGS": f"{GO_ENVIRONMENT['GOFLAGS']} -n"}
+
 
 def compiled(
     name: str, version: str, *, recipe: str = "", adds_mb: int, peak_mb: int, **settings: tuple[str, ...]
@@ -38,8 +41,11 @@ def compiled(
     def build(build: Build) -> None:
         rooms.run_script(build, build.need(rooms.COMPILE), script, env=environment)
 
+    def fetch(build: Build) -> list[str]:
+        return rooms.enter_script(build, build.need(rooms.COMPILE), script, env=environment | DRY)
+
     inputs = (script.read_text(), *(f"{key}={value}" for key, value in sorted(environment.items())))
-    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), adds_mb=adds_mb, peak_mb=peak_mb)
+    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), fetch=fetch, adds_mb=adds_mb, peak_mb=peak_mb)
 
 
 # Peaks hold the caches, which grow from the first of these to the last.

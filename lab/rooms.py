@@ -66,9 +66,21 @@ def run_script(
     env: Mapping[str, str] | None = None,
 ) -> None:
     """Run a recipe in a room: /out is the artefact, /build survives an interruption, /downloads is shared."""
+    build.run(enter_script(build, room, script, binds=binds, env=env))
+
+
+def enter_script(
+    build: Build,
+    room: Path,
+    script: Path,
+    *,
+    binds: Mapping[Path, str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> list[str]:
+    """The command line that runs a recipe in a room."""
     paths = {build.out: "/out", build.work: "/build", build.store.downloads: "/downloads", script.parent: "/recipes"}
     command = ["bash", "-euo", "pipefail", f"/recipes/{script.name}"]
-    build.run(enter(room, command, binds=paths | dict(binds or {}), env=env))
+    return enter(room, command, binds=paths | dict(binds or {}), env=env)
 
 
 def _bootstrap(build: Build) -> None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from lab import paths, rooms
 from lab.errors import LabError
-from lab.kube import GO_ENVIRONMENT, compiled
+from lab.kube import DRY, GO_ENVIRONMENT, compiled
 from lab.process import Daemon, Result
 from lab.schedulers import SOURCES, read_texts
 from lab.store import Artefact, Build, Store
@@ -49,14 +49,22 @@ COSIGNS = {
 }
 
 
-def _build_sigstore(build: Build) -> None:
-    rooms.run_script(
+def _enter_sigstore(build: Build, **settings: str) -> list[str]:
+    return rooms.enter_script(
         build,
         build.need(rooms.COMPILE),
         paths.RECIPES / "sigstore.sh",
         binds={SOURCES / "sigstore": "/fixtures"},
-        env=GO_ENVIRONMENT | {"REKOR": REKOR_VERSION},
+        env=GO_ENVIRONMENT | {"REKOR": REKOR_VERSION} | settings,
     )
+
+
+def _build_sigstore(build: Build) -> None:
+    build.run(_enter_sigstore(build))
+
+
+def _fetch_sigstore(build: Build) -> list[str]:
+    return _enter_sigstore(build, **DRY)
 
 
 # bin/virtual-sigstore and bin/rekor-server.
@@ -65,6 +73,7 @@ SIGSTORE = Artefact(
     (REKOR_VERSION, *read_texts(SOURCES / "sigstore", paths.RECIPES / "sigstore.sh")),
     _build_sigstore,
     needs=(rooms.COMPILE,),
+    fetch=_fetch_sigstore,
     adds_mb=700,
     peak_mb=1500,
 )

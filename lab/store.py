@@ -4,15 +4,17 @@ import fcntl
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 from lab.errors import BuildError, LabError, tail
 from lab.progress import Progress, format_bytes, format_seconds
@@ -31,6 +33,8 @@ class Artefact:
     needs: tuple["Artefact", ...] = ()
     intermediate: bool = False  # deleted once everything made from it is there
     on_demand: bool = False  # not part of what makes the lab complete
+    # The command that downloads what its build will read; it may end in any way, as the build then does the rest.
+    fetch: Callable[["Build"], list[str]] | None = None
     # Measured, to say beforehand whether the disk will do:
     adds_mb: int = 0  # what is there afterwards, with what it downloaded
     peak_mb: int = 0  # what building it takes at most
@@ -130,9 +134,11 @@ class Store:
             plan = self.plan(wanted)
             self._announce(plan)
             self._check_disk(plan)
-            for artefact in plan:
-                if not self.has(artefact):  # an earlier build may have made it along the way
-                    self._build(artefact)
+            with Fetcher(self, plan) as fetcher:
+                for artefact in plan:
+                    if not self.has(artefact):  # an earlier build may have made it along the way
+                        fetcher.begin_beside(artefact)
+                        self._build(artefact)
             self._drop_intermediates()
 
     def seconds_last_time(self, artefact: Artefact) -> float | None:
@@ -240,6 +246,52 @@ class Store:
                 self.progress.say("another process is building in this cache; waiting for it")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
+
+
+class Fetcher:
+    """Downloads for later artefacts of a plan while an earlier one is built, so that few builds wait for a network."""
+
+    def __init__(self, store: Store, plan: Sequence[Artefact]) -> None:
+        self._store = store
+        self._plan = plan
+        self._work = store.root / "work" / "fetching"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def begin_beside(self, built: Artefact) -> None:
+        """Start, once, as soon as what comes behind this one can be fetched."""
+        if self._process:
+            return
+        behind = self._plan[self._plan.index(built) + 1 :]
+        lines = [shlex.join(self._command(artefact)) for artefact in behind if self._can_fetch(artefact)]
+        if lines:
+            self._process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "nice", "sh", "-c", "; ".join(lines)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        remove_tree(self._work)
+
+    def _can_fetch(self, artefact: Artefact) -> bool:
+        return artefact.fetch is not None and all(map(self._store.has, artefact.needs))
+
+    def _command(self, artefact: Artefact) -> list[str]:
+        assert artefact.fetch
+        work = self._work / artefact.name
+        build = Build(artefact, self._store, work / "out", work, work / "log")
+        build.out.mkdir(parents=True, exist_ok=True)
+        self._store.downloads.mkdir(exist_ok=True)
+        return artefact.fetch(build)
 
 
 def measure(path: Path) -> int:

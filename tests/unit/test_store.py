@@ -42,6 +42,36 @@ def test_artefact_is_built_once_and_again_when_an_input_changes(tmp_path: Path) 
     assert store.seconds_last_time(first) is not None
 
 
+def test_what_later_builds_read_is_fetched_beside_an_earlier_one(tmp_path: Path) -> None:
+    def look(build: Build) -> None:
+        wait_for("the download", (build.store.downloads / "there").exists, 30)
+
+    def fetch(build: Build) -> list[str]:
+        return ["sh", "-c", f"touch {build.store.downloads}/there; exit 1"]  # how it ends does not matter
+
+    earlier, later = Artefact("earlier", (), look), Artefact("later", (), write_one, fetch=fetch)
+    store, _ = make_store(tmp_path, earlier, later)
+    store.ensure(earlier, later)
+    assert store.has(later)
+
+
+def test_fetching_ends_with_the_build_that_fails(tmp_path: Path) -> None:
+    process = tmp_path / "process"
+
+    def fail(build: Build) -> None:
+        wait_for("the download", process.exists, 30)
+        build.run(["false"])
+
+    def fetch(_: Build) -> list[str]:
+        return ["sh", "-c", f"echo $$ >{process}.new; mv {process}.new {process}; exec sleep 600"]
+
+    broken, later = Artefact("broken", (), fail), Artefact("later", (), write_one, fetch=fetch)
+    store, _ = make_store(tmp_path / "lab", broken, later)
+    with pytest.raises(BuildError):
+        store.ensure(broken, later)
+    wait_for("its end", lambda: not Path(f"/proc/{process.read_text().strip()}").exists(), 30)
+
+
 def test_key_follows_what_an_artefact_needs() -> None:
     one, two = (Artefact("need", (text,), write_one) for text in ("one", "two"))
     assert Artefact("thing", (), write_one, needs=(one,)).key != Artefact("thing", (), write_one, needs=(two,)).key
