@@ -1,4 +1,8 @@
-"""One registry, one sigstore and the keys for all tests of this folder: making them takes longer than using them."""
+"""One registry, one sigstore and the keys for the tests of a file: making them takes longer than using them.
+
+Not for all files: the virtual timestamp authority's certificate is valid for ten minutes, and between two files of this
+folder others may be run.
+"""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -12,7 +16,7 @@ from lab.store import Store
 from tests.integration.trust.workshop import Workshop
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def workshop(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     folder = tmp_path_factory.mktemp("trust")
     storage = folder / "registry"
@@ -23,7 +27,7 @@ def workshop(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         workshop.registry.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pair(workshop: Workshop) -> Callable[[str], tuple[Path, Path]]:
     """A private and a public key, made by cosign; the same for the same name."""
     return cache(workshop.cosigns["v3"].make_key)
