@@ -140,7 +140,8 @@ def test_crash_loop_tells_what_the_scheduler_wrote_last(
         return any(re.fullmatch(told, failure["message"]) for failure in failures)
 
     apply(operated, make_schedext(name, sched=f"localhost:5000/scx_{name}:v1", args=args))
-    failing = wait_object(operated, "schedext", name, tells)
+    # A log that came too late is read at the next restart, and the kubelet doubles its pauses between those.
+    failing = wait_object(operated, "schedext", name, tells, seconds=600)
     (failure,) = failing["status"]["failures"]
     (pod,) = fetch_pods(operated, "default")
     assert (failure["node"], failure["pod"]) == (pod["spec"]["nodeName"], pod["metadata"]["name"])

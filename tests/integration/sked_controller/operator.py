@@ -57,7 +57,13 @@ def fetch(cluster: Cluster, kind: str, name: str, namespace: str = "default") ->
 
 
 def wait_object(
-    cluster: Cluster, kind: str, name: str, satisfies: Callable[[Json], bool], namespace: str = "default"
+    cluster: Cluster,
+    kind: str,
+    name: str,
+    satisfies: Callable[[Json], bool],
+    namespace: str = "default",
+    *,
+    seconds: float = SECONDS,
 ) -> Json:
     """The object, as soon as it is there and satisfies."""
 
@@ -69,7 +75,7 @@ def wait_object(
             raise NotYetError(json.dumps({"spec": found.get("spec"), "status": found.get("status")})[:3000])
         return found
 
-    return wait_for(f"{kind} {namespace}/{name}", probe, SECONDS, interval=0.2)
+    return wait_for(f"{kind} {namespace}/{name}", probe, seconds, interval=0.2)
 
 
 def wait_absent(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> None:
