@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import BinaryIO, Self
 
 from lab.errors import BuildError, LabError, tail
 from lab.progress import Progress, format_bytes, format_seconds
@@ -72,20 +72,11 @@ class Build:
     def run(self, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> None:
         """Run a command with its output in the log; its whole process group ends with us."""
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
-                # When this process is killed, the lock is free at once: nothing of ours may go on writing.
-                ["setpriv", "--pdeathsig", "KILL", *(str(word) for word in argv)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=env,
-                start_new_session=True,
-            )
+            process = _start_group(argv, log, env)
             try:
                 code = process.wait()
             except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+                _end_group(process)
                 raise
         if code:
             raise BuildError(
@@ -264,22 +255,14 @@ class Fetcher:
         behind = self._plan[self._plan.index(built) + 1 :]
         lines = [shlex.join(self._command(artefact)) for artefact in behind if self._can_fetch(artefact)]
         if lines:
-            self._process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "nice", "sh", "-c", "; ".join(lines)],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            self._process = _start_group(["nice", "sh", "-c", "; ".join(lines)], subprocess.DEVNULL)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process:
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            _end_group(self._process)
         remove_tree(self._work)
 
     def _can_fetch(self, artefact: Artefact) -> bool:
@@ -292,6 +275,27 @@ class Fetcher:
         build.out.mkdir(parents=True, exist_ok=True)
         self._store.downloads.mkdir(exist_ok=True)
         return artefact.fetch(build)
+
+
+def _start_group(
+    argv: Sequence[str | Path], output: BinaryIO | int, env: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a command in a process group of its own, which ends with us."""
+    return subprocess.Popen(
+        # When this process is killed, the lock is free at once: nothing of ours may go on writing.
+        ["setpriv", "--pdeathsig", "KILL", *(str(word) for word in argv)],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=env,
+        start_new_session=True,
+    )
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    with suppress(ProcessLookupError):  # all of it has ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def measure(path: Path) -> int:

@@ -58,7 +58,7 @@ class HostFacts(NamedTuple):
     capabilities: tuple[str, ...]
     devices: tuple[Device, ...]
     unified_cgroups: bool
-    name_files: tuple[str, ...] = ()  # what a program reads to find others by name
+    name_files: tuple[str, ...] = ()  # what a program with a network reads to find others by name
 
 
 def parse_config(data: bytes) -> ImageConfig:
@@ -119,7 +119,7 @@ def make_spec(
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), host.capabilities),
         },
         "root": {"path": "rootfs"},
-        "mounts": [*_mounts(scx_folder), *(_names(host) if wanted.host_network else [])],
+        "mounts": _mounts(scx_folder, host.name_files if wanted.host_network else ()),
         "linux": {
             # No "pid": it stays in the host's. The network is its own and empty unless asked for: a scheduler's
             # statistics go through a unix socket, and whatever it listens on must not be open to the world.
@@ -143,7 +143,7 @@ def make_spec(
     return json.dumps(document).encode()
 
 
-def _mounts(scx_folder: Path) -> list[dict[str, object]]:
+def _mounts(scx_folder: Path, name_files: Sequence[str]) -> list[dict[str, object]]:
     safe = ["nosuid", "noexec", "nodev"]
     table: list[tuple[str, str, str, list[str]]] = [
         ("/proc", "proc", "proc", safe),
@@ -154,17 +154,11 @@ def _mounts(scx_folder: Path) -> list[dict[str, object]]:
         ("/sys", "sysfs", "sysfs", [*safe, "rw"]),
         ("/sys/fs/cgroup", "cgroup", "cgroup", [*safe, "relatime", "rw"]),
         (SCX_FOLDER, "bind", str(scx_folder), ["rbind", "rw"]),
+        *((path, "bind", path, ["rbind", "ro"]) for path in name_files),
     ]
     return [
         {"destination": target, "type": type_, "source": source, "options": options}
         for target, type_, source, options in table
-    ]
-
-
-def _names(host: HostFacts) -> list[dict[str, object]]:
-    """How this host finds others by name, which is of no use without a network."""
-    return [
-        {"destination": path, "type": "bind", "source": path, "options": ["rbind", "ro"]} for path in host.name_files
     ]
 
 
