@@ -4,15 +4,16 @@ import os
 
 import click
 
-from lab.catalogue import open_store
+from lab.catalogue import MACHINES, open_store
 from lab.errors import LabError
 from lab.host import check_host
-from lab.kernels import KERNELS, OLDEST, find_kernel
-from lab.machine import snapshot_of
+from lab.kernels import KERNELS, NEWEST, OLDEST, find_kernel
+from lab.machine import INITS, SCRIPT, snapshot_of
 from lab.progress import format_bytes, format_seconds
 from lab.qemu import find_accelerator
 from lab.session import Session
 from schedkit.cli import run_program
+from schedkit.errors import UsageError
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -30,22 +31,34 @@ def lab(context: click.Context) -> None:
 def build(session: Session) -> None:
     """Build everything the lab is made of, without starting anything."""
     check_host()
-    session.store.ensure(*(artefact for artefact in session.store.everything if artefact.is_lasting))
-    accelerator = find_accelerator(session.store)
-    session.store.ensure(*(snapshot_of(kernel, accelerator) for kernel in KERNELS.values()))
+    accelerator = find_accelerator(session.store, NEWEST)  # which needs no compiling
+    saved = [snapshot_of(kernel, accelerator, init) for kernel, init in MACHINES]
+    session.store.ensure(*(artefact for artefact in session.store.everything if artefact.is_lasting), *saved)
 
 
 @lab.command()
 @click.option(
     "--kernel", type=click.Choice(list(KERNELS)), default=OLDEST.name, show_default=True, help="Which kernel to boot."
 )
+@click.option(
+    "--init",
+    type=click.Choice(INITS),
+    default=SCRIPT,
+    show_default=True,
+    help="Pid 1: a script that starts all services, or systemd.",
+)
 @click.option("--cluster/--no-cluster", default=True, show_default=True, help="Make the machine a node of a cluster.")
+@click.option("--sked", is_flag=True, help="Deploy sked to the cluster, from this tree.")
 @click.option("--simulated-nodes", type=click.IntRange(min=0), default=0, help="Also have this many simulated nodes.")
 @click.pass_obj
-def up(session: Session, kernel: str, cluster: bool, simulated_nodes: int) -> None:
-    """Bring the lab up, building what is missing (half an hour the first time)."""
+def up(session: Session, kernel: str, init: str, cluster: bool, sked: bool, simulated_nodes: int) -> None:
+    """Bring the lab up, building what is missing (--no-cluster needs a third of that)."""
+    if not cluster and (sked or simulated_nodes):
+        raise UsageError("--sked and --simulated-nodes need a cluster", hint="leave out --no-cluster")
     check_host()
-    session.up(find_kernel(kernel), with_cluster=cluster)
+    session.up(find_kernel(kernel), init=init, with_cluster=cluster)
+    if sked:
+        session.deploy_sked()
     if simulated_nodes:
         session.simulate_nodes(simulated_nodes)
     print_status(session)
@@ -121,6 +134,7 @@ def print_status(session: Session) -> None:
     machine, cluster = session.machine(), session.cluster()
     if machine:
         click.echo(f"machine: up, kernel {machine.kernel.name}, registry {machine.registry}")
+        click.echo("         try: .venv/bin/python -m lab shell, and there: schedctl list")
     else:
         click.echo("machine: not up")
     if cluster:

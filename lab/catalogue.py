@@ -5,9 +5,10 @@ from lab.containerd import COMPILED as CONTAINERDS
 from lab.disk import DISK
 from lab.engines import ROOM as ENGINES
 from lab.helm import HELM
-from lab.images import DEBIAN, IMAGES, PYTHON
-from lab.kernels import NEWEST, OLDEST
-from lab.machine import snapshot_of
+from lab.images import DEBIAN, FIXTURE_IMAGES, IMAGES, PYTHON
+from lab.kernels import KERNELS, NEWEST, OLDEST
+from lab.layers import LAYERS
+from lab.machine import INITS, SCRIPT, SYSTEMD, snapshot_of
 from lab.paths import lab_dir
 from lab.progress import Progress
 from lab.qemu import KVM, TCG
@@ -17,14 +18,25 @@ from lab.sked_image import WHEELS
 from lab.store import Artefact, Store
 from lab.wheels import SCHEDCTL
 
+# Machines that tests start, by kernel and pid 1.
+MACHINES = ((OLDEST, SCRIPT), (NEWEST, SCRIPT), (OLDEST, SYSTEMD))
+
+# In the order in which they are best begun: what the most wait for and what takes longest first.
 EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE, ENGINES),
-    *(OLDEST.artefact, NEWEST.artefact),
-    *(*kube.artefacts(kube.read_assets()), kube.KWOK, HELM),
-    *CONTAINERDS.values(),
-    *(*COSIGNS.values(), SIGSTORE),
-    *(FIXTURES, SCHEDULERS, IMAGES, DEBIAN, PYTHON, WHEELS, SCHEDCTL, DISK),
-    *(snapshot_of(kernel, accelerator) for kernel in (OLDEST, NEWEST) for accelerator in (KVM, TCG)),
+    *(NEWEST.artefact, FIXTURES, FIXTURE_IMAGES, SCHEDCTL, DISK),
+    OLDEST.artefact,
+    *kube.artefacts(kube.read_assets()),
+    *(SCHEDULERS, IMAGES),
+    *(kube.KWOK, HELM, *COSIGNS.values(), SIGSTORE, *CONTAINERDS.values()),
+    *(DEBIAN, PYTHON, WHEELS),
+    *(layer.artefact for layer in LAYERS),
+    *(
+        snapshot_of(kernel, accelerator, init)
+        for kernel in KERNELS.values()
+        for accelerator in (KVM, TCG)
+        for init in INITS
+    ),
 )
 
 

@@ -10,7 +10,7 @@ from typing import Self
 
 from lab.engines import ROOM
 from lab.errors import LabError
-from lab.kube import compiled
+from lab.golang import compiled
 from lab.process import Daemon
 from lab.rooms import enter
 from lab.store import Artefact, Store
@@ -28,7 +28,7 @@ disable = true
 
 
 def _series(series: str, version: str) -> Artefact:
-    return compiled(f"containerd-{series}", version, recipe="containerd", adds_mb=400, peak_mb=900)
+    return compiled(f"containerd-{series}", version, recipe="containerd", seconds=60, adds_mb=400, peak_mb=900)
 
 
 COMPILED = {"1.6": _series("1.6", "v1.6.36"), "2.4": _series("2.4", "v2.4.2")}  # from their Go modules

@@ -1,24 +1,21 @@
 """The cluster's job, live: sked is deployed, and what is asked of the API server ends in a node's kernel."""
 
 import json
-import os
-import subprocess
 
 import click
 
-from lab import kube, kwok
+from lab import images, kube, kwok, layers
 from lab.catalogue import open_store
 from lab.cluster import Cluster
-from lab.errors import LabError
+from lab.disk import DISK
 from lab.host import check_host
+from lab.kernels import OLDEST
 from lab.machine import Machine
 from lab.node import join
-from lab.progress import Progress
+from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
-from lab.sked_image import TAG, build_sked
+from lab.sked_image import WHEELS, deploy_sked
 from lab.stage import Stage
-from lab.store import Store
-from lab.wheels import PROJECT
 from schedkit.cli import run_program
 
 FIFO = "localhost:5000/scx_fifo"
@@ -58,24 +55,6 @@ class ClusterStage(Stage):
             return " ".join(found.split()[:-1])  # without the age, which always changes
 
         self.watch("kubectl get scx", look, lambda said: said.endswith(" Ready"))
-
-
-def deploy(store: Store, machine: Machine, cluster: Cluster, progress: Progress) -> None:
-    """Build the operator's image, push it to the machine's registry, and install config/default with it."""
-    with progress.step("building and deploying sked"):
-        build_sked(store, machine.registry)
-        kubectl = f"{cluster.plane.binaries.kubectl} --kubeconfig={cluster.admin_kubeconfig}"
-        settings = {"IMG": f"localhost:5000/{TAG}", "KUBECTL": kubectl}
-        done = subprocess.run(
-            [PROJECT / "scripts/deploy", "deploy"],
-            env=os.environ | settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            raise LabError(f"sked was not deployed: {done.stderr.strip()}")
-        cluster.kubectl("-n", "sked-system", "rollout", "status", "deployment", "--timeout=120s", timeout=130)
 
 
 def play(stage: ClusterStage) -> None:
@@ -125,19 +104,23 @@ def demo_cluster() -> None:
     sweep(store)
     folder = run_folder(store, "demo")
     try:
-        store.ensure(kube.KWOK)
-        machine = Machine.start(store, folder / "machine")
+        store.ensure(
+            *(TOOLS, DISK, OLDEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
+            *(*kube.artefacts(kube.read_assets()), kube.KWOK),
+        )
+        machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
         cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
         with store.progress.step("joining the machine as a node"):
             join(machine, cluster, "lab")
         cluster.kubectl("label", "node", "lab", "kernel=real")
-        deploy(store, machine, cluster, store.progress)  # first, so that its pod lands on the node that can run it
+        with store.progress.step("building and deploying sked"):
+            deploy_sked(store, machine, cluster)  # first, so that its pod lands on the node that can run it
         kwok.Kwok.start(cluster, store.path(kube.KWOK))
         kwok.add_nodes(cluster, 2, labels={"kernel": "simulated"}, prefix="simulated")
         play(ClusterStage(machine, cluster))
     finally:
         remove_run(store, folder)
-    click.echo("\nThe cluster is gone. To have one to play with: .venv/bin/python -m lab up")
+    click.echo("\nThe cluster is gone. To have one to play with: .venv/bin/python -m lab up --sked")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
-"""The disk of the lab's machine: Debian with container runtimes, a registry, cosign, a kubelet, schedctl's packages."""
+"""The disk of the lab's machine: Debian with container runtimes, a registry, cosign, systemd, schedctl's packages."""
 
 from collections.abc import Iterator
 
-from lab.images import IMAGES
+from lab.images import FIXTURE_IMAGES
 from lab.kernels import NEWEST
-from lab.kube import KUBE
 from lab.paths import FILES, RECIPES
 from lab.rooms import BASE, TOOLS, forget_packages, install_packages, run_script
 from lab.store import Artefact, Build
@@ -12,11 +11,13 @@ from lab.wheels import SCHEDCTL
 
 PACKAGES = (
     *("kmod", "iproute2", "nftables", "iptables", "procps", "dropbear-bin", "python3", "bpftool"),
-    *("containerd", "runc", "containernetworking-plugins"),
+    *("containerd", "runc"),
     *("docker.io", "docker-cli"),
     *("podman", "crun", "conmon", "netavark", "aardvark-dns", "catatonit"),
     *("docker-registry", "cosign"),
+    *("systemd", "dbus"),
 )
+BLANK = "blank.img"  # stands in for a layer
 _RECIPE = RECIPES / "disk.sh"
 _FILES = FILES / "node"
 
@@ -38,8 +39,7 @@ def _build(build: Build) -> None:
         binds={
             root: "/node",
             FILES: "/lab-files",
-            build.need(KUBE) / "bin": "/kube",
-            build.need(IMAGES): "/images",
+            build.need(FIXTURE_IMAGES): "/images",
             build.need(SCHEDCTL): "/packages",
             build.need(NEWEST.artefact) / "modules": "/modules",
         },
@@ -56,7 +56,8 @@ DISK = Artefact(
     "disk",
     (*PACKAGES, _RECIPE.read_text(), *_read_files()),
     _build,
-    needs=(BASE, TOOLS, KUBE, IMAGES, SCHEDCTL, NEWEST.artefact),
+    needs=(BASE, TOOLS, FIXTURE_IMAGES, SCHEDCTL, NEWEST.artefact),
+    seconds=45,
     adds_mb=1150,
     peak_mb=2200,
 )

@@ -19,6 +19,7 @@ ROOM: Artefact = room(
     "room-engines",
     ["podman", "crun", "conmon", "netavark", "catatonit", "docker.io", "docker-cli", "containerd", "runc"],
     intermediate=False,
+    seconds=15,
     adds_mb=600,
     peak_mb=700,
 )

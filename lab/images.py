@@ -1,10 +1,11 @@
 """Container images without a container engine: the lab's own, and any Containerfile a test or a demo brings."""
 
+import http.client
 import json
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +23,7 @@ BASES = "schedkit-lab"  # local base images are named schedkit-lab/NAME
 CATALOG = Path(__file__).parents[1] / "catalog"
 PYTHON_PACKAGES = ("python3", "python3-venv")
 START_SECONDS = 20.0
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 REGISTRY_SETTINGS: dict[str, Any] = {
     "version": "0.1",
     "log": {"accesslog": {"disabled": True}},
@@ -125,6 +127,21 @@ def _read_address(daemon: Daemon) -> str:
     return found[1] if found else ""
 
 
+def fetch_digest(registry: str, name: str, tag: str) -> str:
+    """By which digest a registry on loopback knows a tag."""
+    connection = http.client.HTTPConnection(registry, timeout=START_SECONDS)
+    try:
+        connection.request("HEAD", f"/v2/{name}/manifests/{tag}", headers={"Accept": MANIFEST})
+        digest = connection.getresponse().headers["Docker-Content-Digest"]
+    except OSError as error:
+        raise LabError(f"the registry {registry} does not respond: {error}") from error
+    finally:
+        connection.close()
+    if not digest:
+        raise LabError(f"the registry {registry} has no {name}:{tag}")
+    return digest
+
+
 def build(
     store: Store,
     containerfile: Path,
@@ -219,7 +236,16 @@ def _build_base(work: Build, name: str, root: Path) -> None:
         )
 
 
+def _build_fixtures(work: Build) -> None:
+    with Registry(work.store, work.out / "registry") as registry:
+        _push(work, registry, FIXTURES, {})
+        copy = ["skopeo", "copy", "--quiet", "--src-tls-verify=false", f"docker://{registry.address}/pause:1"]
+        archive = "docker-archive:/out/pause.tar:localhost:5000/pause:1"
+        work.run(rooms.enter(work.need(rooms.TOOLS), [*copy, archive], binds={work.out: "/out"}))
+
+
 def _build_images(work: Build) -> None:
+    work.run(["cp", "-a", work.need(FIXTURE_IMAGES) / "registry", work.out])
     _build_base(work, "runtime", work.need(SCHEDULERS) / "runtime")
     # Where the catalog's recipes look for programs that are compiled already.
     built = work.work / "built"
@@ -228,22 +254,24 @@ def _build_images(work: Build) -> None:
     _build_base(work, "built", built)
     bases = {name: work.out / "bases" / name for name in ("runtime", "built")}
     with Registry(work.store, work.out / "registry") as registry:
-        for image in ALL:
-            with _folder(work.store, "image-") as folder:
-                work.run(
-                    _command(
-                        work.store,
-                        folder,
-                        containerfile=image.containerfile,
-                        context=work.need(image.source),
-                        destinations=[f"docker://{registry.address}/{image.name}:{tag}" for tag in image.tags],
-                        bases=bases if image.source is SCHEDULERS else {},
-                        build_args=image.build_args,
-                    )
+        _push(work, registry, SCHEDULERS, bases)
+
+
+def _push(work: Build, registry: Registry, source: Artefact, bases: Mapping[str, Path]) -> None:
+    """Build all images made of one artefact, and push them."""
+    for image in (image for image in ALL if image.source is source):
+        with _folder(work.store, "image-") as folder:
+            work.run(
+                _command(
+                    work.store,
+                    folder,
+                    containerfile=image.containerfile,
+                    context=work.need(source),
+                    destinations=[f"docker://{registry.address}/{image.name}:{tag}" for tag in image.tags],
+                    bases=bases,
+                    build_args=image.build_args,
                 )
-        copy = ["skopeo", "copy", "--quiet", "--src-tls-verify=false", f"docker://{registry.address}/pause:1"]
-        archive = "docker-archive:/out/pause.tar:localhost:5000/pause:1"
-        work.run(rooms.enter(work.need(rooms.TOOLS), [*copy, archive], binds={work.out: "/out"}))
+            )
 
 
 def _build_python(work: Build) -> None:
@@ -255,19 +283,27 @@ def _build_python(work: Build) -> None:
     _build_base(work, "python", root)
 
 
-# registry/: a registry's storage folder with all images; pause.tar: the sandbox image, for `ctr images import`;
-# bases/runtime: the base of the real schedulers' images.
-IMAGES = Artefact(
-    "images",
-    (
-        *(f"{image.name}:{','.join(image.tags)}" for image in ALL),
-        *read_texts(*(image.containerfile for image in ALL), paths.RECIPES / "images.sh"),
-    ),
-    _build_images,
-    needs=(rooms.TOOLS, FIXTURES, SCHEDULERS),
-    adds_mb=20,
-    peak_mb=150,
-)
+def _images(name: str, source: Artefact, build: Callable[[Build], None], *needs: Artefact, seconds: float) -> Artefact:
+    made = [image for image in ALL if image.source is source]
+    return Artefact(
+        name,
+        (
+            *(f"{image.name}:{','.join(image.tags)}" for image in made),
+            *read_texts(*(image.containerfile for image in made), paths.RECIPES / "images.sh"),
+        ),
+        build,
+        needs=(rooms.TOOLS, source, *needs),
+        seconds=seconds,
+        adds_mb=20,
+        peak_mb=150,
+    )
+
+
+# registry/: a registry's storage folder with the fixtures' images; pause.tar: the sandbox image, to be imported.
+FIXTURE_IMAGES = _images("fixture-images", FIXTURES, _build_fixtures, seconds=8)
+
+# registry/: the same with all images; bases/runtime: the base of the real schedulers' images.
+IMAGES = _images("images", SCHEDULERS, _build_images, FIXTURE_IMAGES, seconds=6)
 
 # bases/debian: a Debian root as a base image, for what needs a shell or packages.
 DEBIAN = Artefact(
@@ -275,6 +311,7 @@ DEBIAN = Artefact(
     read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh"),
     lambda work: _build_base(work, "debian", work.need(rooms.BASE)),
     needs=(rooms.TOOLS, rooms.BASE),
+    seconds=15,
     adds_mb=85,
     peak_mb=700,
 )
@@ -285,6 +322,7 @@ PYTHON = Artefact(
     (*PYTHON_PACKAGES, *read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh")),
     _build_python,
     needs=(rooms.TOOLS, rooms.BASE),
+    seconds=15,
     adds_mb=110,
     peak_mb=900,
 )

@@ -4,55 +4,20 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import paths, rooms
-from lab.store import Artefact, Build, Store
+from lab.golang import ETCD_VERSION, KUBE_VERSION, KWOK_VERSION, compiled
+from lab.store import Artefact, Store
 
-KUBE_VERSION = "v1.36.3"
-ETCD_VERSION = "v3.7.3"
-KWOK_VERSION = "v0.8.0"
 KUBE_API_COMMANDS = ("kube-apiserver", "kubectl")  # what users of envtest have, with etcd
 KUBE_COMMANDS = ("kube-controller-manager", "kube-scheduler", "kubelet")
 KWOK_STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 
-# The module cache and the compiler's live among the downloads: an interrupted build goes on where it was, the second of
-# these artefacts finds the first one's packages compiled, and the store deletes them when nothing is missing any more.
-GO_ENVIRONMENT = {
-    "PATH": f"/usr/lib/go-1.26/bin:{rooms.PATH}",
-    "CGO_ENABLED": "0",
-    "GOTOOLCHAIN": "local",
-    "GOMODCACHE": "/downloads/go/mod",
-    "GOCACHE": "/downloads/go/build",
-    "GOTMPDIR": "/build",  # a room's /tmp is memory
-    "GOFLAGS": "-mod=mod -modcacherw -buildvcs=false",
-}
-
-# Go then finds and downloads every package that it would compile, and compiles none.
-DRY = {"GOFLAGS": f"{GO_ENVIRONMENT['GOFLAGS']} -n"}
-
-
-def compiled(
-    name: str, version: str, *, recipe: str = "", adds_mb: int, peak_mb: int, **settings: tuple[str, ...]
-) -> Artefact:
-    """A Go program as an artefact, by the recipe of its name; settings reach the recipe as environment."""
-    script = paths.RECIPES / f"{recipe or name}.sh"
-    told = {"VERSION": version} | {key.upper(): " ".join(words) for key, words in settings.items()}
-    environment = GO_ENVIRONMENT | told
-
-    def build(build: Build) -> None:
-        rooms.run_script(build, build.need(rooms.COMPILE), script, env=environment)
-
-    def fetch(build: Build) -> list[str]:
-        return rooms.enter_script(build, build.need(rooms.COMPILE), script, env=environment | DRY)
-
-    inputs = (script.read_text(), *(f"{key}={value}" for key, value in sorted(environment.items())))
-    return Artefact(name, inputs, build, needs=(rooms.COMPILE,), fetch=fetch, adds_mb=adds_mb, peak_mb=peak_mb)
-
-
 # Peaks hold the caches, which grow from the first of these to the last.
-ETCD = compiled("etcd", ETCD_VERSION, adds_mb=580, peak_mb=650)
-KUBE_API = compiled("kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, adds_mb=3000, peak_mb=3300)
-KUBE = compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, adds_mb=1050, peak_mb=1300)
-KWOK = compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, adds_mb=760, peak_mb=900)
+ETCD = compiled("etcd", ETCD_VERSION, seconds=60, adds_mb=580, peak_mb=650)
+KUBE_API = compiled(
+    "kube-api", KUBE_VERSION, recipe="kube", commands=KUBE_API_COMMANDS, seconds=300, adds_mb=3000, peak_mb=3300
+)
+KUBE = compiled("kube", KUBE_VERSION, commands=KUBE_COMMANDS, seconds=120, adds_mb=1050, peak_mb=1300)
+KWOK = compiled("kwok", KWOK_VERSION, stages=KWOK_STAGES, seconds=30, adds_mb=760, peak_mb=900)
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,21 @@
-"""A disposable machine: a virtual one, with a real kernel, three container runtimes, a registry and a kubelet."""
+"""A disposable machine: a virtual one, with a real kernel, three container runtimes and a registry."""
 
 import hashlib
 import json
 import shutil
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab import qemu
 from lab.addresses import release_address
-from lab.disk import DISK
+from lab.disk import BLANK, DISK
 from lab.errors import GuestError, LabError, tail
 from lab.guest import Guest
 from lab.kernels import OLDEST, Kernel, find_kernel
+from lab.layers import FILE, LAYERS, Layer
 from lab.process import Daemon, Result
 from lab.progress import format_seconds
 from lab.rooms import TOOLS
@@ -25,6 +27,8 @@ RESUME_SECONDS = 60.0
 REGISTRY_PORT = 5000
 READY = "lab: ready"
 STATE = "machine.json"
+SCRIPT, SYSTEMD = "script", "systemd"  # pid 1: a small script of the lab's, quick to boot, or as distributions have it
+INITS = (SCRIPT, SYSTEMD)
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,19 @@ class _State:
     """What another process needs to find this machine."""
 
     kernel: str
+    init: str
+    layers: list[str]
     registry_port: int
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a machine is made of."""
+
+    kernel: Kernel
+    accelerator: str
+    init: str
+    layers: tuple[Layer, ...]
 
 
 class Machine:
@@ -46,16 +62,25 @@ class Machine:
         self._qemu = Daemon("qemu", folder)
 
     @classmethod
-    def start(cls, store: Store, folder: Path, *, kernel: Kernel = OLDEST, from_snapshot: bool = True) -> "Machine":
+    def start(
+        cls,
+        store: Store,
+        folder: Path,
+        *,
+        kernel: Kernel = OLDEST,
+        init: str = SCRIPT,
+        layers: Sequence[Layer] = LAYERS,
+        from_snapshot: bool = True,
+    ) -> "Machine":
         """Start a machine: resumed from a snapshot of it booted where that works, else booted, twice if need be."""
-        store.ensure(TOOLS, DISK, kernel.artefact)
-        accelerator = qemu.find_accelerator(store)
+        store.ensure(TOOLS, DISK, kernel.artefact, *(layer.artefact for layer in layers))
+        shape = _Shape(kernel, qemu.find_accelerator(store, kernel), init, tuple(layers))
         machine = cls(store, folder)
         if machine.alive():
             raise LabError(f"a machine runs already in {folder}")
         try:
-            if not (from_snapshot and machine._resume_if_possible(kernel, accelerator)):
-                machine._boot_or_retry(kernel, accelerator)
+            if not (from_snapshot and machine._resume_if_possible(shape)):
+                machine._boot_or_retry(shape)
         except BaseException:
             machine.stop()
             raise
@@ -64,6 +89,15 @@ class Machine:
     @property
     def kernel(self) -> Kernel:
         return find_kernel(self._read_state().kernel)
+
+    @property
+    def init(self) -> str:
+        return self._read_state().init
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        names = self._read_state().layers
+        return tuple(layer for layer in LAYERS if layer.name in names)
 
     @property
     def guest(self) -> Guest:
@@ -117,22 +151,24 @@ class Machine:
         self.stop()
         remove_tree(self.folder)
 
-    def _resume_if_possible(self, kernel: Kernel, accelerator: str) -> bool:
-        snapshot = snapshot_of(kernel, accelerator)
+    def _resume_if_possible(self, shape: _Shape) -> bool:
+        snapshot = snapshot_of(shape.kernel, shape.accelerator, shape.init)
         started = time.monotonic()
         try:
             self.store.ensure(snapshot)
-            self._resume(kernel, accelerator, self.store.path(snapshot))
+            self._resume(shape, self.store.path(snapshot))
         except LabError as error:
             self.store.progress.say(f"cannot resume a saved machine, booting one instead: {error.message}")
             self.stop()
             return False
-        self.store.progress.say(f"machine ({kernel.name}) resumed in {format_seconds(time.monotonic() - started)}")
+        self.store.progress.say(
+            f"machine ({shape.kernel.name}) resumed in {format_seconds(time.monotonic() - started)}"
+        )
         return True
 
-    def _boot_or_retry(self, kernel: Kernel, accelerator: str) -> None:
+    def _boot_or_retry(self, shape: _Shape) -> None:
         try:
-            self._boot(kernel, accelerator)
+            self._boot(shape)
         except LabError as error:
             kept = self.store.root / "logs" / f"console-{self.folder.name}.log"
             kept.parent.mkdir(exist_ok=True)
@@ -141,30 +177,31 @@ class Machine:
             self.store.progress.say(
                 f"the machine did not boot, trying once more (console kept: {kept}): {error.message}"
             )
-            self._boot(kernel, accelerator)
+            self._boot(shape)
 
-    def _boot(self, kernel: Kernel, accelerator: str) -> None:
-        self._launch(kernel, accelerator, self.store.path(DISK) / "disk.img", "raw")
-        with self.store.progress.step(f"booting a machine ({kernel.name})", log=self.folder / "console.log"):
+    def _boot(self, shape: _Shape) -> None:
+        self._launch(shape, self.store.path(DISK) / "disk.img", "raw")
+        with self.store.progress.step(f"booting a machine ({shape.kernel.name})"):
             wait_for("the machine to boot", self._is_ready, BOOT_SECONDS, interval=0.2)
-        self._open_doors(kernel, "true")
+        self._open_doors(shape, "true")
 
-    def _resume(self, kernel: Kernel, accelerator: str, snapshot: Path) -> None:
-        self._launch(kernel, accelerator, snapshot / "disk.qcow2", "qcow2", ["-incoming", "defer"])
+    def _resume(self, shape: _Shape, snapshot: Path) -> None:
+        self._launch(shape, snapshot / "disk.qcow2", "qcow2", ["-incoming", "defer"])
         with self.monitor(RESUME_SECONDS) as monitor:
             monitor.execute("migrate-incoming", uri=f"exec:zstd -qdc {snapshot}/state.zst")
             monitor.wait_for_migration(RESUME_SECONDS)
             monitor.execute("cont")
         # The guest's clock stands where it was saved.
-        self._open_doors(kernel, f"date -s @{time.time():.0f} >/dev/null")
+        self._open_doors(shape, f"date -s @{time.time():.0f} >/dev/null")
 
     def _is_ready(self) -> bool:
+        self.store.commands.check()
         self._qemu.check()
         if READY not in self.console():
             raise NotYetError(f"the console says:\n{self.console_tail()}")
         return True
 
-    def _open_doors(self, kernel: Kernel, greeting: str) -> None:
+    def _open_doors(self, shape: _Shape, greeting: str) -> None:
         """Make the guest reachable and wait until it has taken a first command; from then on others can find it."""
         with self.monitor() as monitor:
             ssh, registry = (monitor.forward("127.0.0.1", port) for port in (22, REGISTRY_PORT))
@@ -177,12 +214,13 @@ class Machine:
             except GuestError as error:
                 raise NotYetError(error.message) from error
 
-        wait_for("the guest to answer", greet, RESUME_SECONDS)
-        (self.folder / STATE).write_text(json.dumps(asdict(_State(kernel.name, registry))))
+        wait_for("the guest to respond", greet, RESUME_SECONDS)
+        if shape.layers:
+            self.run("; ".join(f"lab-layer {layer.name} {layer.device}" for layer in shape.layers))
+        state = _State(shape.kernel.name, shape.init, [layer.name for layer in shape.layers], registry)
+        (self.folder / STATE).write_text(json.dumps(asdict(state)))
 
-    def _launch(
-        self, kernel: Kernel, accelerator: str, backing: Path, backing_format: str, extra: list[str] | None = None
-    ) -> None:
+    def _launch(self, shape: _Shape, backing: Path, backing_format: str, extra: list[str] | None = None) -> None:
         for folder in (self.folder, self.sockets):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         disk = self.folder / "disk.qcow2"
@@ -201,11 +239,11 @@ class Machine:
             disk,
         ]
         subprocess.run(qemu.command(self.store, create, binds=[self.folder]), check=True)
-        files = self.store.path(kernel.artefact)
-        arguments = qemu.machine_arguments(
-            accelerator, files / "vmlinuz", files / "initrd" if kernel.initrd else None, kernel.append
-        )
+        arguments = qemu.machine_arguments(self.store, shape.kernel, shape.accelerator, f"lab.init={shape.init}")
         arguments += ["-drive", f"file={disk},if=virtio,cache=unsafe,discard=unmap"]
+        for layer in LAYERS:
+            there = self.store.path(layer.artefact) / FILE if layer in shape.layers else self.store.path(DISK) / BLANK
+            arguments += ["-drive", f"file={there},format=raw,if=virtio,readonly=on"]
         arguments += ["-netdev", f"user,id={qemu.NETWORK}"]
         arguments += ["-device", f"virtio-net-pci,netdev={qemu.NETWORK},romfile=", "-device", "virtio-rng-pci"]
         arguments += ["-serial", f"file:{self.folder}/console.log"]
@@ -224,14 +262,14 @@ class Machine:
             raise LabError(f"no machine is known in {self.folder}", hint="python -m lab up") from error
 
 
-def snapshot_of(kernel: Kernel, accelerator: str) -> Artefact:
+def snapshot_of(kernel: Kernel, accelerator: str, init: str = SCRIPT) -> Artefact:
     """A booted machine, saved: its memory, and its disk as an overlay of the lab's."""
 
     def build(build: Build) -> None:
         machine = Machine(build.store, build.work / "machine")
         machine.stop()  # an interrupted build may have left it running
         try:
-            machine._boot_or_retry(kernel, accelerator)
+            machine._boot_or_retry(_Shape(kernel, accelerator, init, ()))
             machine.run("sync; echo 3 >/proc/sys/vm/drop_caches", timeout=120)
             machine.guest.disconnect()
             with machine.monitor(120) as monitor:
@@ -246,11 +284,12 @@ def snapshot_of(kernel: Kernel, accelerator: str) -> Artefact:
             machine.remove()
 
     return Artefact(
-        f"snapshot-{kernel.name}",
-        (accelerator, str(qemu.MEMORY_MB), qemu.APPEND),
+        f"snapshot-{kernel.name}" + (f"-{init}" if init != SCRIPT else ""),
+        (accelerator, str(qemu.MEMORY_MB), qemu.APPEND, *(layer.device for layer in LAYERS)),
         build,
         needs=(TOOLS, DISK, kernel.artefact),
         on_demand=True,
+        seconds=30,
         adds_mb=200,
         peak_mb=900,
     )

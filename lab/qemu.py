@@ -7,12 +7,13 @@ import subprocess
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from lab.errors import LabError
-from lab.kernels import OLDEST
+from lab.kernels import Kernel
 from lab.rooms import TOOLS, enter
 from lab.store import Store
 
@@ -31,15 +32,16 @@ def command(store: Store, arguments: Sequence[str | Path], *, binds: Sequence[Pa
     return enter(store.path(TOOLS), arguments, binds=shared, own_pids=False)
 
 
-def machine_arguments(accelerator: str, kernel: Path, initrd: Path | None, append: str) -> list[str | Path]:
+def machine_arguments(store: Store, kernel: Kernel, accelerator: str, append: str) -> list[str | Path]:
     """A small PC: the processor, memory and kernel; the same for a boot and for resuming it."""
+    files = store.path(kernel.artefact)
     base: list[str | Path] = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-accel", accelerator]
     base += ["-cpu", "max", "-smp", "2", "-m", str(MEMORY_MB), "-display", "none", "-no-reboot"]
-    base += ["-kernel", kernel, "-append", f"{APPEND} {append}"]
-    return [*base, "-initrd", initrd] if initrd else base
+    base += ["-kernel", files / "vmlinuz", "-append", f"{APPEND} {kernel.append} {append}"]
+    return [*base, "-initrd", files / "initrd"] if kernel.initrd else base
 
 
-def find_accelerator(store: Store) -> str:
+def find_accelerator(store: Store, kernel: Kernel) -> str:
     """KVM if a kernel really boots with it (its device can be there and not work), else software emulation."""
     if not Path("/dev/kvm").exists():
         return TCG
@@ -49,16 +51,16 @@ def find_accelerator(store: Store) -> str:
         cached = json.loads(known.read_text())
         if cached["boot_id"] == boot_id:
             return str(cached["accelerator"])
-    store.ensure(TOOLS, OLDEST.artefact)
-    accelerator = KVM if _boots_with_kvm(store) else TCG
+    store.ensure(TOOLS, kernel.artefact)
+    accelerator = KVM if _boots_with_kvm(store, kernel) else TCG
     store.progress.say(f"accelerator: {'KVM' if accelerator == KVM else 'none that works, software emulation'}")
     known.write_text(json.dumps({"boot_id": boot_id, "accelerator": accelerator}))
     return accelerator
 
 
-def _boots_with_kvm(store: Store) -> bool:
+def _boots_with_kvm(store: Store, kernel: Kernel) -> bool:
     """A kernel without a disk gets as far as missing its root, panics, and qemu ends."""
-    arguments = machine_arguments(KVM, store.path(OLDEST.artefact) / "vmlinuz", None, "root=/dev/vda")
+    arguments = machine_arguments(store, replace(kernel, initrd=False), KVM, "root=/dev/vda")
     try:
         output = subprocess.run(
             command(store, [*arguments, "-serial", "stdio"]),

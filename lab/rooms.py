@@ -126,9 +126,9 @@ def _install(build: Build, packages: Sequence[str]) -> None:
 
 
 def install_packages(build: Build, root: Path, packages: Sequence[str]) -> None:
-    """Install Debian packages into a root folder; downloads are shared by all rooms and resumed by apt."""
-    archives = build.store.downloads / "apt"
-    archives.mkdir(exist_ok=True)
+    """Install Debian packages into a root folder; downloads are kept and resumed by apt."""
+    archives = build.store.downloads / "apt" / build.artefact.name  # apt locks it, and another may be installing
+    archives.mkdir(parents=True, exist_ok=True)
     apt = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "-o", "Acquire::Retries=3"]
     build.run(enter(root, ["apt-get", "update", "-q"]))
     build.run(enter(root, [*apt, *packages], binds={archives: "/var/cache/apt/archives"}))
@@ -160,10 +160,12 @@ def read_mirror() -> str:
     raise UnavailableError("this host's apt uses no Debian mirror", hint=hint)
 
 
-BASE = Artefact("room-base", (SUITE, "1"), _bootstrap, intermediate=True, adds_mb=420, peak_mb=420)
+BASE = Artefact("room-base", (SUITE, "1"), _bootstrap, intermediate=True, seconds=25, adds_mb=420, peak_mb=420)
 
 
-def room(name: str, packages: Sequence[str], *, intermediate: bool, adds_mb: int, peak_mb: int) -> Artefact:
+def room(
+    name: str, packages: Sequence[str], *, intermediate: bool, seconds: float, adds_mb: int, peak_mb: int
+) -> Artefact:
     """A room as an artefact: a copy of the base with packages (`name/suite` takes one from that suite)."""
     return Artefact(
         name,
@@ -171,6 +173,7 @@ def room(name: str, packages: Sequence[str], *, intermediate: bool, adds_mb: int
         lambda build: _install(build, packages),
         needs=(BASE,),
         intermediate=intermediate,
+        seconds=seconds,
         adds_mb=adds_mb,
         peak_mb=peak_mb,
     )
@@ -189,6 +192,7 @@ COMPILE = room(
         *(f"{name}/{SUITE}-backports" for name in ("cargo", "rustc", "libstd-rust-dev")),
     ],
     intermediate=True,
+    seconds=45,
     adds_mb=2800,
     peak_mb=2800,
 )
@@ -201,6 +205,7 @@ TOOLS = room(
         *("buildah", "skopeo", "docker-registry", "zstd"),
     ],
     intermediate=False,
+    seconds=20,
     adds_mb=620,
     peak_mb=800,
 )

@@ -1,10 +1,37 @@
-"""schedctl in the lab's machine: this tree's source, on the locked packages that are on its disk."""
+"""schedctl in the lab's machine: this tree's source on the packages of its disk, and all a person needs to go on."""
 
+import json
+from pathlib import Path
+
+from lab.images import fetch_digest
 from lab.machine import Machine
+from lab.signing import Cosign, keyed
+from lab.store import Store
 from lab.wheels import PROJECT
 
 FOLDER = "/opt/schedkit"
 PYTHON = f"{FOLDER}/python"
+SETTINGS = "/etc/schedkit"
+REGISTRY = "localhost:5000"  # as the machine knows its own
+
+FIXTURES = {
+    "scx_fifo": "works: one queue for all, first come, first served",
+    "scx_stall": "stops scheduling after a while, and the kernel throws it out",
+    "scx_reject": "the kernel's BPF verifier refuses it",
+    "scx_idle": "starts and never attaches",
+    "scx_stubborn": "ignores SIGTERM",
+}
+UNSIGNED = {"scx_mortal": "nobody signed it"}
+REAL = {
+    "scx_rusty": "balances load over last-level caches",
+    "scx_bpfland": "favours tasks that people wait for",
+}
+CONFIG = f"""\
+# Written by the lab: images come from this machine's own registry, signed with a key that was made for it.
+catalogs = ["{SETTINGS}/catalog.json"]
+trust-policy = "{SETTINGS}/policy.yaml"
+"""
+POLICY = f"keys:\n  - path: {SETTINGS}/lab.pub\n"
 
 
 def install_schedctl(machine: Machine) -> None:
@@ -15,3 +42,26 @@ def install_schedctl(machine: Machine) -> None:
     machine.guest.write(PYTHON, f'#!/bin/sh\n{environment} exec python3 "$@"\n'.encode(), mode=0o755)
     start = "import sys; sys.argv[0] = 'schedctl'; from schedkit.schedctl.main import main; main()"
     machine.guest.write("/usr/local/bin/schedctl", f'#!/bin/sh\nexec {PYTHON} -c "{start}" "$@"\n'.encode(), mode=0o755)
+
+
+def furnish(store: Store, machine: Machine, folder: Path, *, real: bool) -> None:
+    """Have schedctl, a catalog of the machine's registry, images signed with a new key, and a policy that trusts it."""
+    install_schedctl(machine)
+    signed = FIXTURES | (REAL if real else {})
+    cosign = Cosign(store, "v2", folder / "cosign")
+    private, public = cosign.make_key("lab")
+    for name in signed:
+        for tag in ("v1", "v2") if name == "scx_fifo" else ("latest",) if name in REAL else ("v1",):
+            cosign.sign(f"{machine.registry}/{name}@{fetch_digest(machine.registry, name, tag)}", *keyed(private))
+    catalog = {
+        name: {"imageURI": f"{REGISTRY}/{name}{'' if name in REAL else ':v1'}", "description": description}
+        for name, description in (signed | UNSIGNED).items()
+    }
+    files = {
+        "catalog.json": json.dumps(catalog, indent=1).encode(),
+        "policy.yaml": POLICY.encode(),
+        "lab.pub": public.read_bytes(),
+        "config.toml": CONFIG.encode(),
+    }
+    for name, content in files.items():
+        machine.guest.write(f"{SETTINGS}/{name}", content)

@@ -37,6 +37,7 @@ FIXTURES = Artefact(
     _build_fixtures,
     needs=(rooms.COMPILE,),
     intermediate=True,
+    seconds=3,
     adds_mb=15,
     peak_mb=20,
 )
@@ -48,6 +49,7 @@ SCHEDULERS = Artefact(
     _build_schedulers,
     needs=(rooms.COMPILE,),
     intermediate=True,
+    seconds=240,
     adds_mb=220,
     peak_mb=1700,
 )

@@ -5,17 +5,20 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import kube
+from lab import kube, layers
 from lab.cluster import Cluster
 from lab.disk import DISK
 from lab.engines import end_engine, find_engines
 from lab.errors import LabError
 from lab.kernels import Kernel
 from lab.kwok import Kwok, add_nodes
-from lab.machine import Machine
+from lab.machine import SCRIPT, Machine
 from lab.node import is_ready_node, join
 from lab.progress import format_seconds
 from lab.rooms import TOOLS
+from lab.schedctl import furnish
+from lab.signing import COSIGNS
+from lab.sked_image import deploy_sked
 from lab.store import Store, remove_tree
 
 NODE = "lab"
@@ -42,24 +45,41 @@ class Session:
             return None
         return cluster if cluster.alive() else None
 
-    def up(self, kernel: Kernel, *, with_cluster: bool) -> None:
+    def up(self, kernel: Kernel, *, init: str = SCRIPT, with_cluster: bool) -> None:
         """Bring up what is not up. What an interruption left half started is ended first."""
-        assets = kube.read_assets()
-        wanted = (TOOLS, kernel.artefact, DISK, *(kube.artefacts(assets) if with_cluster else ()))
-        self.store.ensure(*wanted)
         machine = self.machine()
-        if machine and machine.kernel.name != kernel.name:
+        if machine and (machine.kernel.name, machine.init) != (kernel.name, init):
             raise LabError(
-                f"a machine is up already, with kernel {machine.kernel.name}", hint="python -m lab down, then up again"
+                f"a machine is up already, with kernel {machine.kernel.name} and {machine.init} as pid 1",
+                hint="python -m lab down, then up again",
             )
+        if machine and with_cluster and layers.NODE not in machine.layers:
+            raise LabError("the machine that is up cannot be a node", hint="python -m lab down, then up again")
+        assets = kube.read_assets()
+        wanted = layers.LAYERS if with_cluster else (layers.SCHEDULERS,)
+        # All at once, so that what takes long is begun first and told beforehand.
+        self.store.ensure(
+            *(TOOLS, DISK, COSIGNS["v2"], kernel.artefact, *(layer.artefact for layer in wanted)),
+            *(kube.artefacts(assets) if with_cluster else ()),
+        )
         if not machine:
             Machine(self.store, self.folder / "machine").remove()
-            machine = Machine.start(self.store, self.folder / "machine", kernel=kernel)
+            machine = Machine.start(self.store, self.folder / "machine", kernel=kernel, init=init, layers=wanted)
+        with self.store.progress.step("installing schedctl and signing the images"):
+            furnish(self.store, machine, self.folder, real=True)
         if with_cluster:
             cluster = self.cluster() or self._start_cluster(assets)
             if not is_ready_node(cluster, NODE):
                 with self.store.progress.step("joining the machine as a node"):
                     join(machine, cluster, NODE)
+
+    def deploy_sked(self) -> None:
+        """Have the operator of this tree in the cluster that is up."""
+        machine, cluster = self.machine(), self.cluster()
+        if not (machine and cluster):
+            raise LabError("no cluster is up to deploy to", hint="python -m lab up")
+        with self.store.progress.step("building and deploying sked"):
+            deploy_sked(self.store, machine, cluster)
 
     def simulate_nodes(self, count: int) -> None:
         """Have that many simulated nodes in the cluster that is up."""

@@ -18,13 +18,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from lab import paths, rooms
 from lab.errors import LabError
-from lab.kube import DRY, GO_ENVIRONMENT, compiled
+from lab.golang import COSIGN_VERSION, REKOR_VERSION, compiled
 from lab.process import Daemon, Result
 from lab.schedulers import SOURCES, read_texts
 from lab.store import Artefact, Build, Store
 from lab.waiting import wait_for
 
-REKOR_VERSION = "v2.3.0"
 START_SECONDS = 30.0
 COMMAND_SECONDS = 120.0
 SIGNING_CONFIG = "application/vnd.dev.sigstore.signingconfig.v0.2+json"
@@ -43,37 +42,25 @@ COSIGN_DEBIAN = paths.RECIPES / "cosign-debian.sh"
 COSIGNS = {
     # The older series is in Debian: that saves compiling it.
     "v2": Artefact(
-        "cosign-v2", read_texts(COSIGN_DEBIAN), _unpack_cosign, needs=(rooms.TOOLS,), adds_mb=70, peak_mb=350
+        "cosign-v2",
+        read_texts(COSIGN_DEBIAN),
+        _unpack_cosign,
+        needs=(rooms.TOOLS,),
+        seconds=10,
+        adds_mb=70,
+        peak_mb=350,
     ),
-    "v3": compiled("cosign-v3", "v3.1.3", recipe="cosign", adds_mb=1900, peak_mb=2900),
+    "v3": compiled("cosign-v3", COSIGN_VERSION, recipe="cosign", seconds=180, adds_mb=1900, peak_mb=2900),
 }
 
 
-def _enter_sigstore(build: Build, **settings: str) -> list[str]:
-    return rooms.enter_script(
-        build,
-        build.need(rooms.COMPILE),
-        paths.RECIPES / "sigstore.sh",
-        binds={SOURCES / "sigstore": "/fixtures"},
-        env=GO_ENVIRONMENT | {"REKOR": REKOR_VERSION} | settings,
-    )
-
-
-def _build_sigstore(build: Build) -> None:
-    build.run(_enter_sigstore(build))
-
-
-def _fetch_sigstore(build: Build) -> list[str]:
-    return _enter_sigstore(build, **DRY)
-
-
 # bin/virtual-sigstore and bin/rekor-server.
-SIGSTORE = Artefact(
+SIGSTORE = compiled(
     "sigstore",
-    (REKOR_VERSION, *read_texts(SOURCES / "sigstore", paths.RECIPES / "sigstore.sh")),
-    _build_sigstore,
-    needs=(rooms.COMPILE,),
-    fetch=_fetch_sigstore,
+    REKOR_VERSION,
+    binds={SOURCES / "sigstore": "/fixtures"},
+    inputs=read_texts(SOURCES / "sigstore"),
+    seconds=60,
     adds_mb=700,
     peak_mb=1500,
 )

@@ -1,10 +1,15 @@
-"""The operator's image, built in the lab: its wheels, fetched once, and the build with them."""
+"""The operator's image, built in the lab: its wheels, fetched once, the build with them, and its deployment."""
 
+import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 from lab import images
+from lab.cluster import Cluster
+from lab.errors import LabError
+from lab.machine import Machine
 from lab.store import Store
 from lab.wheels import LOCK, PROJECT, wheels
 
@@ -28,3 +33,19 @@ def build_sked(store: Store, registry: str, *, tag: str = TAG) -> str:
         shutil.copytree(store.path(WHEELS), context / "images/sked/wheels", dirs_exist_ok=True)
         base = {"BASE": f"{images.BASES}/python"}
         return images.build(store, SOURCES / "Containerfile", context, tag, registry=registry, build_args=base)
+
+
+def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
+    """Build the operator's image, push it to the machine's registry, install it from there, and wait for it."""
+    build_sked(store, machine.registry)
+    kubectl = f"{cluster.plane.binaries.kubectl} --kubeconfig={cluster.admin_kubeconfig}"
+    done = subprocess.run(
+        [PROJECT / "scripts/deploy", "deploy"],
+        env=os.environ | {"IMG": f"localhost:5000/{TAG}", "KUBECTL": kubectl},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise LabError(f"sked was not deployed: {done.stderr.strip()}")
+    cluster.kubectl("-n", "sked-system", "rollout", "status", "deployment", "--timeout=120s", timeout=130)

@@ -3,21 +3,19 @@
 import fcntl
 import hashlib
 import json
-import os
-import shlex
 import shutil
-import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Self
 
+from lab.building import AT_A_TIME, Commands, build_all
 from lab.errors import BuildError, LabError, tail
-from lab.progress import Progress, format_bytes, format_seconds
+from lab.progress import Progress, format_about, format_bytes
 from schedkit.errors import NoSpaceError
 
 MEGABYTE = 1_000_000
@@ -33,9 +31,9 @@ class Artefact:
     needs: tuple["Artefact", ...] = ()
     intermediate: bool = False  # deleted once everything made from it is there
     on_demand: bool = False  # not part of what makes the lab complete
-    # The command that downloads what its build will read; it may end in any way, as the build then does the rest.
-    fetch: Callable[["Build"], list[str]] | None = None
-    # Measured, to say beforehand whether the disk will do:
+    lane: str = ""  # of those with the same lane, one is built at a time
+    # Measured, to say beforehand how long it will take and whether the disk will do:
+    seconds: float = 1
     adds_mb: int = 0  # what is there afterwards, with what it downloaded
     peak_mb: int = 0  # what building it takes at most
 
@@ -72,12 +70,7 @@ class Build:
     def run(self, argv: Sequence[str | Path], *, env: Mapping[str, str] | None = None) -> None:
         """Run a command with its output in the log; its whole process group ends with us."""
         with self.log.open("ab") as log:
-            process = _start_group(argv, log, env)
-            try:
-                code = process.wait()
-            except BaseException:
-                _end_group(process)
-                raise
+            code = self.store.commands.run(argv, log, env)
         if code:
             raise BuildError(
                 f"building {self.artefact.name} failed (exit status {code}):\n{tail(self.log)}",
@@ -93,6 +86,8 @@ class Store:
         self.everything = everything
         self.progress = progress
         self.downloads = root / "downloads"
+        self.commands = Commands()
+        self._times = threading.Lock()
 
     def path(self, artefact: Artefact) -> Path:
         """Where an artefact is, or will be."""
@@ -123,19 +118,24 @@ class Store:
             return
         with self._lock():
             plan = self.plan(wanted)
-            self._announce(plan)
-            self._check_disk(plan)
-            with Fetcher(self, plan) as fetcher:
-                for artefact in plan:
-                    if not self.has(artefact):  # an earlier build may have made it along the way
-                        fetcher.begin_beside(artefact)
-                        self._build(artefact)
+            if plan:  # else another process has built it meanwhile
+                self._announce(plan)
+                self._check_disk(plan)
+                self.downloads.mkdir(exist_ok=True)
+                self.commands = Commands()
+                expected = {artefact.name: self.seconds_expected(artefact) for artefact in plan}
+                with self.progress.count(expected, at_a_time=AT_A_TIME):
+                    build_all(plan, self._build, self.commands)
             self._drop_intermediates()
 
     def seconds_last_time(self, artefact: Artefact) -> float | None:
         """How long building it took when it was last built here; None when it never was."""
         seconds = self._read_times().get(artefact.name)
         return float(seconds) if isinstance(seconds, int | float) else None
+
+    def seconds_expected(self, artefact: Artefact) -> float:
+        """How long building it will take: as long as last time here, or else as it was measured elsewhere."""
+        return self.seconds_last_time(artefact) or artefact.seconds
 
     def usage(self) -> dict[str, int]:
         """Bytes on disk: of each artefact by its folder's name, and of what else is in the cache."""
@@ -162,14 +162,13 @@ class Store:
         out = work / "out"
         remove_tree(out)
         out.mkdir(parents=True)
-        self.downloads.mkdir(exist_ok=True)
         logs = self.root / "logs"
         logs.mkdir(exist_ok=True)
         log = logs / f"{artefact.name}.log"
         log.unlink(missing_ok=True)
         log.touch()
         started = time.monotonic()
-        with self.progress.step(f"building {artefact.name}", log=log, expected=self.seconds_last_time(artefact)):
+        with self.progress.step(artefact.name, expected=self.seconds_expected(artefact)):
             artefact.build(Build(artefact, self, out, work, log))
         final = self.path(artefact)
         final.parent.mkdir(exist_ok=True)
@@ -178,21 +177,18 @@ class Store:
         self._write_time(artefact, time.monotonic() - started)
 
     def _announce(self, plan: Sequence[Artefact]) -> None:
-        if not plan:
-            return
-        known = [self.seconds_last_time(artefact) for artefact in plan]
-        total = sum(seconds for seconds in known if seconds)
-        told = f", {format_seconds(total)} last time" if all(known) else ""
+        seconds = [self.seconds_expected(artefact) for artefact in plan]
+        about = format_about(max(sum(seconds) / AT_A_TIME, *seconds, 1))
         names = ", ".join(artefact.name for artefact in plan)
-        self.progress.say(f"will build {len(plan)}{told}: {names}")
+        self.progress.say(f"will build {len(plan)} in about {about}: {names}")
 
     def _check_disk(self, plan: Sequence[Artefact]) -> None:
-        kept = peak = 0
+        kept = peak = beside = 0
         for artefact in plan:
-            peak = max(peak, kept + max(artefact.peak_mb, artefact.adds_mb))
+            takes = max(artefact.peak_mb, artefact.adds_mb)
+            peak = max(peak, kept + takes + beside)
+            beside = takes - artefact.adds_mb  # it may still be under way when the next one begins
             kept += artefact.adds_mb
-        if not plan:
-            return
         free = shutil.disk_usage(self.root).free
         self.progress.say(
             f"disk: needs up to {format_bytes(peak * MEGABYTE)} while building, {format_bytes(free)} free"
@@ -222,10 +218,11 @@ class Store:
         return times if isinstance(times, dict) else {}
 
     def _write_time(self, artefact: Artefact, seconds: float) -> None:
-        times = self._read_times() | {artefact.name: round(seconds, 1)}
-        temporary = self.root / "times.json.new"
-        temporary.write_text(json.dumps(times, indent=1, sort_keys=True) + "\n")
-        temporary.replace(self.root / "times.json")
+        with self._times:
+            times = self._read_times() | {artefact.name: round(seconds, 1)}
+            temporary = self.root / "times.json.new"
+            temporary.write_text(json.dumps(times, indent=1, sort_keys=True) + "\n")
+            temporary.replace(self.root / "times.json")
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
@@ -237,65 +234,6 @@ class Store:
                 self.progress.say("another process is building in this cache; waiting for it")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
-
-
-class Fetcher:
-    """Downloads for later artefacts of a plan while an earlier one is built, so that few builds wait for a network."""
-
-    def __init__(self, store: Store, plan: Sequence[Artefact]) -> None:
-        self._store = store
-        self._plan = plan
-        self._work = store.root / "work" / "fetching"
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def begin_beside(self, built: Artefact) -> None:
-        """Start, once, as soon as what comes behind this one can be fetched."""
-        if self._process:
-            return
-        behind = self._plan[self._plan.index(built) + 1 :]
-        lines = [shlex.join(self._command(artefact)) for artefact in behind if self._can_fetch(artefact)]
-        if lines:
-            self._process = _start_group(["nice", "sh", "-c", "; ".join(lines)], subprocess.DEVNULL)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process:
-            _end_group(self._process)
-        remove_tree(self._work)
-
-    def _can_fetch(self, artefact: Artefact) -> bool:
-        return artefact.fetch is not None and all(map(self._store.has, artefact.needs))
-
-    def _command(self, artefact: Artefact) -> list[str]:
-        assert artefact.fetch
-        work = self._work / artefact.name
-        build = Build(artefact, self._store, work / "out", work, work / "log")
-        build.out.mkdir(parents=True, exist_ok=True)
-        self._store.downloads.mkdir(exist_ok=True)
-        return artefact.fetch(build)
-
-
-def _start_group(
-    argv: Sequence[str | Path], output: BinaryIO | int, env: Mapping[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a command in a process group of its own, which ends with us."""
-    return subprocess.Popen(
-        # When this process is killed, the lock is free at once: nothing of ours may go on writing.
-        ["setpriv", "--pdeathsig", "KILL", *(str(word) for word in argv)],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=env,
-        start_new_session=True,
-    )
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):  # all of it has ended
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 def measure(path: Path) -> int:

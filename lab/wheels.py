@@ -39,6 +39,7 @@ def _artefact(name: str, names: tuple[str, ...], verb: list[str], *, megabytes: 
         name,
         (PYTHON_VERSION, *names, *verb, *_platforms(), LOCK.read_text(), *read_texts(SELECT)),
         partial(_fetch, verb, names),
+        seconds=12,
         adds_mb=megabytes,
         peak_mb=megabytes,
     )

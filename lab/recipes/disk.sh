@@ -1,9 +1,15 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# In: /node (root folder with packages), /lab-files/node, /kube/kubelet, /images/{registry,pause.tar}, /packages, /modules    Out: /out/disk.img, /out/key
+# In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
-install -m 755 /kube/kubelet /node/usr/local/bin/kubelet
+# These come with a layer (lab/layers.py); until then the links lead nowhere.
+ln -sfn /opt/layers/node/bin/kubelet /node/usr/local/bin/kubelet
+ln -sfn /opt/layers/node/cni /node/usr/lib/cni
+# As systemd finds a machine that is its own: Debian's units as their packages enable them, and the lab's.
+chroot /node systemctl enable podman.socket lab-network lab-ssh lab-registry lab-ready
+chroot /node systemctl mask docker-registry systemd-logind serial-getty@ttyS0 # nobody logs in; the registry is lab-registry
+chroot /node systemd-machine-id-setup # without an identity every start would be a first one
 mkdir -p /node/usr/lib/modules /node/var/lib/registry
 cp -a /modules/. /node/usr/lib/modules/
 cp -a /images/registry/. /node/var/lib/registry/
@@ -35,5 +41,5 @@ chroot /node bash -euc '
   kill $pid; wait $pid || true'
 umount -R /node/proc /node/sys /node/dev /node/run /node/tmp
 
-rm -f /out/disk.img; truncate -s 8G /out/disk.img
+rm -f /out/disk.img; truncate -s 8G /out/disk.img; truncate -s "${LAYER_MB}M" /out/blank.img
 mkfs.ext4 -q -d /node -O ^has_journal -m 0 /out/disk.img

@@ -38,38 +38,61 @@ def test_artefact_is_built_once_and_again_when_an_input_changes(tmp_path: Path) 
     store.ensure(second)
     assert built == ["one", "two"]
     assert store.path(first) != store.path(second)
-    assert "will build 1: thing" in said.getvalue()
+    assert "lab: will build 1 in about 5 s: thing\n" in said.getvalue()
+    assert "lab: [1/1] thing: 0.0 s\n" in said.getvalue()
     assert store.seconds_last_time(first) is not None
 
 
-def test_what_later_builds_read_is_fetched_beside_an_earlier_one(tmp_path: Path) -> None:
-    def look(build: Build) -> None:
-        wait_for("the download", (build.store.downloads / "there").exists, 30)
+def test_two_are_built_at_a_time_and_what_an_artefact_needs_before_it(tmp_path: Path) -> None:
+    ended: list[str] = []
 
-    def fetch(build: Build) -> list[str]:
-        return ["sh", "-c", f"touch {build.store.downloads}/there; exit 1"]  # how it ends does not matter
+    def meet(build: Build) -> None:
+        (tmp_path / build.artefact.name).touch()
+        wait_for("the other", lambda: (tmp_path / "left").exists() and (tmp_path / "right").exists(), 30)
+        ended.append(build.artefact.name)
 
-    earlier, later = Artefact("earlier", (), look), Artefact("later", (), write_one, fetch=fetch)
-    store, _ = make_store(tmp_path, earlier, later)
-    store.ensure(earlier, later)
-    assert store.has(later)
+    left, right = (Artefact(name, (), meet) for name in ("left", "right"))
+    last = Artefact("last", (), lambda build: ended.append(build.artefact.name), needs=(left, right))
+    store, _ = make_store(tmp_path / "lab", last, left, right)
+    store.ensure(last)
+    assert sorted(ended[:2]) == ["left", "right"]
+    assert ended[2] == "last"
 
 
-def test_fetching_ends_with_the_build_that_fails(tmp_path: Path) -> None:
+def test_one_is_built_at_a_time_in_a_lane(tmp_path: Path) -> None:
+    under_way: set[str] = set()
+
+    def build(build: Build) -> None:
+        under_way.add(build.artefact.name)
+        build.run(["sleep", "0.05"])
+        assert not {"one", "two"} <= under_way
+        under_way.remove(build.artefact.name)
+
+    things = [Artefact(name, (), build, lane=lane) for name, lane in (("one", "go"), ("two", "go"), ("other", ""))]
+    store, _ = make_store(tmp_path, *things)
+    store.ensure(*things)
+
+
+def test_build_that_fails_ends_the_other_with_its_processes(tmp_path: Path) -> None:
     process = tmp_path / "process"
 
     def fail(build: Build) -> None:
-        wait_for("the download", process.exists, 30)
+        wait_for("the other", process.exists, 30)
         build.run(["false"])
 
-    def fetch(_: Build) -> list[str]:
-        return ["sh", "-c", f"echo $$ >{process}.new; mv {process}.new {process}; exec sleep 600"]
+    def run_long(build: Build) -> None:
+        build.run(["sh", "-c", f"echo $$ >{process}.new; mv {process}.new {process}; exec sleep 600"])
 
-    broken, later = Artefact("broken", (), fail), Artefact("later", (), write_one, fetch=fetch)
-    store, _ = make_store(tmp_path / "lab", broken, later)
-    with pytest.raises(BuildError):
-        store.ensure(broken, later)
-    wait_for("its end", lambda: not Path(f"/proc/{process.read_text().strip()}").exists(), 30)
+    broken, long = Artefact("broken", (), fail), Artefact("long", (), run_long)
+    store, _ = make_store(tmp_path / "lab", broken, long)
+    with pytest.raises(BuildError, match="building broken failed"):
+        store.ensure(broken, long)
+    assert not Path(f"/proc/{process.read_text().strip()}").exists()
+    assert not store.has(long)
+
+    fine = Artefact("fine", (), write_one)
+    store.ensure(fine)
+    assert store.has(fine), "the store can still build"
 
 
 def test_key_follows_what_an_artefact_needs() -> None:
