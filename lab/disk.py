@@ -18,6 +18,7 @@ PACKAGES = (
     *("systemd", "dbus"),
 )
 BLANK = "blank.img"  # stands in for a layer
+LAYER_MB = 512  # the size of every layer, a blank one too: a saved machine knows the size of its devices
 _RECIPE = RECIPES / "disk.sh"
 _FILES = FILES / "node"
 
@@ -43,6 +44,7 @@ def _build(build: Build) -> None:
             build.need(SCHEDCTL): "/packages",
             build.need(NEWEST.artefact) / "modules": "/modules",
         },
+        env={"LAYER_MB": str(LAYER_MB)},
     )
 
 
@@ -54,7 +56,7 @@ def _read_files() -> Iterator[str]:
 
 DISK = Artefact(
     "disk",
-    (*PACKAGES, _RECIPE.read_text(), *_read_files()),
+    (*PACKAGES, str(LAYER_MB), _RECIPE.read_text(), *_read_files()),
     _build,
     needs=(BASE, TOOLS, FIXTURE_IMAGES, SCHEDCTL, NEWEST.artefact),
     seconds=45,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.disk import LAYER_MB
 from lab.images import IMAGES
 from lab.kube import KUBE
 from lab.paths import RECIPES
@@ -15,7 +16,6 @@ from lab.rooms import COMPILE, TOOLS, run_script
 from lab.store import Artefact, Build
 
 FILE = "layer.img"
-SIZE_MB = 512  # of every layer and of a blank one: a saved machine knows the size of its devices
 _PACK = RECIPES / "layer.sh"
 _NODE = RECIPES / "layer-node.sh"
 
@@ -30,7 +30,7 @@ class Layer:
 
 
 def _pack(build: Build, content: Path) -> None:
-    run_script(build, build.need(TOOLS), _PACK, binds={content: "/content"}, env={"SIZE_MB": str(SIZE_MB)})
+    run_script(build, build.need(TOOLS), _PACK, binds={content: "/content"}, env={"SIZE_MB": str(LAYER_MB)})
 
 
 def _build_schedulers(build: Build) -> None:
@@ -51,7 +51,7 @@ def _layer(
 ) -> Artefact:
     return Artefact(
         f"layer-{name}",
-        (_PACK.read_text(), str(SIZE_MB), *inputs),
+        (_PACK.read_text(), str(LAYER_MB), *inputs),
         build,
         needs=needs,
         seconds=3,

@@ -1,15 +1,11 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key
+# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
 # These come with a layer (lab/layers.py); until then the links lead nowhere.
 ln -sfn /opt/layers/node/bin/kubelet /node/usr/local/bin/kubelet
 ln -sfn /opt/layers/node/cni /node/usr/lib/cni
-# As systemd finds a machine that is its own: Debian's units as their packages enable them, and the lab's.
-chroot /node systemctl enable podman.socket lab-network lab-ssh lab-registry lab-ready
-chroot /node systemctl mask docker-registry systemd-logind serial-getty@ttyS0 # nobody logs in; the registry is lab-registry
-chroot /node systemd-machine-id-setup # without an identity every start would be a first one
 mkdir -p /node/usr/lib/modules /node/var/lib/registry
 cp -a /modules/. /node/usr/lib/modules/
 cp -a /images/registry/. /node/var/lib/registry/
@@ -32,6 +28,10 @@ mkdir -p /node/etc/dropbear
 [ -e /node/etc/dropbear/dropbear_ed25519_host_key ] || chroot /node dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_key
 mount -t proc proc /node/proc; mount --rbind /sys /node/sys; mount --rbind /dev /node/dev
 mount -t tmpfs tmpfs /node/run; mount -t tmpfs tmpfs /node/tmp
+# As systemd finds a machine that is its own: Debian's units as their packages enable them, and the lab's.
+chroot /node systemctl enable podman.socket lab-network lab-ssh lab-registry lab-ready
+chroot /node systemctl mask docker-registry systemd-logind serial-getty@ttyS0 # nobody logs in; the registry is lab-registry
+chroot /node systemd-machine-id-setup # without an identity every start would be a first one
 cp /images/pause.tar /node/tmp/
 chroot /node bash -euc '
   containerd >/tmp/containerd.log 2>&1 & pid=$!
