@@ -46,8 +46,8 @@ fuzz: setup ## Hostile policies, manifests, bundles and payloads, for longer tha
 lab: setup ## Build everything the lab is made of
 	@$(stage) lab $(python) -m lab build
 
-demo: setup ## Boot the lab's machine and watch schedulers attach to its kernel
-	@$(python) -m lab.demo
+demo: setup ## Boot a machine with sched_ext and watch schedctl at work (KERNEL=newest: the part that needs no compiling)
+	@$(python) -m lab.demo $(if $(KERNEL),--kernel '$(KERNEL)')
 
 demo-cluster: setup ## Deploy sked to a cluster with a real sched_ext node, and watch it work
 	@$(python) -m lab.demo_cluster

@@ -61,7 +61,12 @@ def furnish(store: Store, machine: Machine, folder: Path, *, real: bool) -> None
         "catalog.json": json.dumps(catalog, indent=1).encode(),
         "policy.yaml": POLICY.encode(),
         "lab.pub": public.read_bytes(),
-        "config.toml": CONFIG.encode(),
+        "config.toml": CONFIG.encode(),  # last: see is_furnished
     }
     for name, content in files.items():
         machine.guest.write(f"{SETTINGS}/{name}", content)
+
+
+def is_furnished(machine: Machine) -> bool:
+    """Whether `furnish` came to its end there."""
+    return machine.run(f"test -e {SETTINGS}/config.toml", check=False).code == 0

@@ -16,7 +16,7 @@ from lab.machine import SCRIPT, Machine
 from lab.node import is_ready_node, join
 from lab.progress import format_seconds
 from lab.rooms import TOOLS
-from lab.schedctl import furnish
+from lab.schedctl import furnish, is_furnished
 from lab.signing import COSIGNS
 from lab.sked_image import deploy_sked
 from lab.store import Store, remove_tree
@@ -65,8 +65,9 @@ class Session:
         if not machine:
             Machine(self.store, self.folder / "machine").remove()
             machine = Machine.start(self.store, self.folder / "machine", kernel=kernel, init=init, layers=wanted)
-        with self.store.progress.step("installing schedctl and signing the images"):
-            furnish(self.store, machine, self.folder, real=True)
+        if not is_furnished(machine):
+            with self.store.progress.step("installing schedctl and signing the images"):
+                furnish(self.store, machine, self.folder, real=True)
         if with_cluster:
             cluster = self.cluster() or self._start_cluster(assets)
             if not is_ready_node(cluster, NODE):

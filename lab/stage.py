@@ -1,8 +1,7 @@
 """A stage for demos: each command is shown before its output, as if typed, and the kernel is watched live."""
 
-import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import click
 
@@ -16,9 +15,8 @@ SECONDS = 120.0
 class Stage:
     """Shows what happens in a machine."""
 
-    def __init__(self, machine: Machine, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._set = "".join(f"export {name}={shlex.quote(value)}; " for name, value in (environment or {}).items())
 
     def say(self, text: str) -> None:
         """A sentence of the story."""
@@ -32,7 +30,7 @@ class Stage:
 
     def type(self, command: str) -> None:
         """Type a command in the machine and show what it says."""
-        done = self._machine.run(f"{self._set}({command}) 2>&1", check=False, timeout=SECONDS)
+        done = self._machine.run(f"({command}) 2>&1", check=False, timeout=SECONDS)
         self.show("machine#", command, done.stdout + (f"exit code {done.code}" if done.code else ""))
 
     def watch_slot(self, wanted: str) -> None:

@@ -11,7 +11,7 @@ from lab.catalogue import open_store
 from lab.cluster import Cluster
 from lab.host import check_host
 from lab.kernels import OLDEST, find_kernel
-from lab.machine import Machine
+from lab.machine import SYSTEMD, Machine
 from lab.node import join
 from lab.session import NODE, remove_run, run_folder, sweep
 from lab.store import Store
@@ -61,6 +61,14 @@ def machine(request: pytest.FixtureRequest, store: Store, lab_folder: Path) -> I
 
 
 @pytest.fixture(scope="module")
+def systemd_machine(store: Store, lab_folder: Path) -> Iterator[Machine]:
+    """A machine of the module's own with systemd as pid 1, as distributions have it: services start on demand."""
+    machine = Machine.start(store, lab_folder / f"machine-{next(_numbers)}", init=SYSTEMD)
+    yield machine
+    machine.stop()
+
+
+@pytest.fixture(scope="module")
 def node(machine: Machine, cluster: Cluster) -> Machine:
     """The module's machine as the node `lab` of the module's cluster, Ready."""
     join(machine, cluster, NODE)
@@ -71,7 +79,8 @@ def node(machine: Machine, cluster: Cluster) -> Machine:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the end of the console beside a failure in which a machine took part."""
     report = yield
-    machine = getattr(item, "funcargs", {}).get("machine")
+    took_part = getattr(item, "funcargs", {})
+    machine = took_part.get("machine") or took_part.get("systemd_machine")
     if report.failed and isinstance(machine, Machine):
         report.sections.append(("console of the machine", machine.console_tail()))
     return report

@@ -7,7 +7,7 @@ import pytest
 
 from lab.errors import LabError
 from lab.kernels import NEWEST, OLDEST
-from lab.machine import STATE
+from lab.machine import STATE, SYSTEMD
 from lab.session import NODE, Session
 from lab.store import Store
 from tests.routes import read_routes
@@ -38,8 +38,15 @@ def test_up_may_be_repeated_and_goes_on_where_it_was_interrupted(session: Sessio
     again = session.cluster()
     assert again
     assert again.api_port == cluster.api_port
-    with pytest.raises(LabError, match=r"a machine is up already, with kernel 6\.12"):
+    with pytest.raises(LabError, match=r"a machine is up already, with kernel 6\.12 and script as pid 1"):
         session.up(NEWEST, with_cluster=True)
+    with pytest.raises(LabError, match=r"a machine is up already"):
+        session.up(OLDEST, init=SYSTEMD, with_cluster=True)
+
+    assert "localhost:5000/scx_rusty" in machine.run("schedctl list").stdout
+    machine.run("schedctl run scx_fifo", timeout=180)  # signed, and nothing more was said than a person would type
+    assert machine.run("schedctl stop", timeout=120).code == 0
+    assert machine.run("schedctl run scx_mortal", check=False, timeout=120).code == 21  # which nobody signed
 
     session.simulate_nodes(3)
     assert len(cluster.kubectl("get", "nodes", "-o", "name").stdout.split()) == 4
