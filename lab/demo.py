@@ -4,8 +4,10 @@ Debian's packaged kernel and the fixtures need neither the kernel's compiler nor
 schedulers is not built yet, the story begins with those, while the rest is built beside it.
 """
 
-import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from typing import Self
 
 import click
 
@@ -88,50 +90,51 @@ class Story:
 
     def build(self, kernel: Kernel) -> None:
         """Build what an act with this kernel needs."""
-        self._store.ensure(*_parts(kernel))
+        self._store.ensure(*_parts(kernel), NEWEST.artefact)
         self._store.ensure(self._snapshot(kernel))
 
     def play_first_while_building_second(self) -> None:
         """The fixtures on the packaged kernel as soon as those are there; meanwhile the real ones are built."""
-        self.build(NEWEST)
-        quiet = Progress()
-        quiet.quiet = True
-        builder = _Builder(Story(open_store(quiet), self._folder), OLDEST)
-        builder.start()
-        click.echo(
-            "\nThe packaged kernel and small schedulers first, while a 6.12 kernel and real schedulers are built."
-        )
-        self.play_act(NEWEST)
-        quiet.quiet = False
-        builder.finish(quiet)
-        click.echo("\nNow the same on kernel 6.12, the oldest with sched_ext, with two schedulers of the scx project.")
+        self._store.ensure(TOOLS, NEWEST.artefact)  # to see what accelerates a machine here
+        wanted = [*_parts(NEWEST), self._snapshot(NEWEST), *_parts(OLDEST), self._snapshot(OLDEST)]
+        with _Builder(wanted) as builder:
+            builder.wait_until(lambda: self.has(NEWEST))
+            builder.progress.quiet = True
+            click.echo("\nA packaged kernel and small schedulers first, while a 6.12 kernel and real ones are built.")
+            self.play_act(NEWEST)
+            builder.progress.quiet = False
+            builder.progress.say(builder.progress.describe())
+            builder.wait_until(lambda: False)
+        click.echo("\nNow on kernel 6.12, the oldest with sched_ext, with two schedulers of the scx project.")
         self.play_act(OLDEST, dangers=False)
 
     def _snapshot(self, kernel: Kernel) -> Artefact:
-        return snapshot_of(kernel, find_accelerator(self._store, kernel))
+        return snapshot_of(kernel, find_accelerator(self._store, NEWEST))
 
 
-class _Builder(threading.Thread):
-    """Builds beside the story. Its error is raised where somebody waits for it."""
+class _Builder:
+    """Builds beside the story; an error is raised where somebody waits for it."""
 
-    def __init__(self, story: Story, kernel: Kernel) -> None:
-        super().__init__(daemon=True)  # Ctrl-C ends the demo; the commands of builds end with the process
-        self._story = story
-        self._kernel = kernel
-        self._error: BaseException | None = None
+    def __init__(self, wanted: Sequence[Artefact]) -> None:
+        self.progress = Progress()
+        self._store = open_store(self.progress)
+        self._pool = ThreadPoolExecutor(1)
+        self._wanted = wanted
 
-    def run(self) -> None:
-        try:
-            self._story.build(self._kernel)
-        except BaseException as error:
-            self._error = error
+    def __enter__(self) -> Self:
+        self._work = self._pool.submit(self._store.ensure, *self._wanted)
+        return self
 
-    def finish(self, progress: Progress) -> None:
-        if self.is_alive():
-            progress.say(f"building: {progress.describe()}")
-        self.join()
-        if self._error:
-            raise self._error
+    def __exit__(self, *_: object) -> None:
+        self._store.commands.stop()
+        self._pool.shutdown()
+
+    def wait_until(self, is_there: Callable[[], bool]) -> None:
+        """Until something is there, or all is built."""
+        while not self._work.done() and not is_there():
+            wait([self._work], timeout=0.5)
+        if self._work.done():
+            self._work.result()
 
 
 def _layers(kernel: Kernel) -> tuple[layers.Layer, ...]:

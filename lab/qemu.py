@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -61,18 +62,24 @@ def find_accelerator(store: Store, kernel: Kernel) -> str:
 def _boots_with_kvm(store: Store, kernel: Kernel) -> bool:
     """A kernel without a disk gets as far as missing its root, panics, and qemu ends."""
     arguments = machine_arguments(store, replace(kernel, initrd=False), KVM, "root=/dev/vda")
-    try:
-        output = subprocess.run(
-            command(store, [*arguments, "-serial", "stdio"]),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=PROBE_SECONDS,
-            check=False,
-        ).stdout
-    except subprocess.TimeoutExpired:
-        return False
-    return b"Unable to mount root fs" in output
+    with subprocess.Popen(
+        command(store, [*arguments, "-serial", "stdio"]),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        assert process.stdout
+        too_long = threading.Timer(PROBE_SECONDS, process.kill)
+        too_long.start()
+        try:
+            for line in process.stdout:
+                # Where KVM cannot go on, qemu says so and stands still.
+                if b"Unable to mount root fs" in line or b"KVM internal error" in line:
+                    return b"Unable to mount root fs" in line
+        finally:
+            too_long.cancel()
+            process.kill()
+    return False
 
 
 class Monitor:
