@@ -6,6 +6,7 @@ from lab.images import FIXTURE_IMAGES
 from lab.kernels import NEWEST
 from lab.paths import FILES, RECIPES
 from lab.rooms import BASE, TOOLS, forget_packages, install_packages, run_script
+from lab.schedulers import FIXTURES
 from lab.store import Artefact, Build
 from lab.wheels import SCHEDCTL
 
@@ -41,6 +42,7 @@ def _build(build: Build) -> None:
             root: "/node",
             FILES: "/lab-files",
             build.need(FIXTURE_IMAGES): "/images",
+            build.need(FIXTURES): "/fixtures",
             build.need(SCHEDCTL): "/packages",
             build.need(NEWEST.artefact) / "modules": "/modules",
         },
@@ -58,7 +60,7 @@ DISK = Artefact(
     "disk",
     (*PACKAGES, str(LAYER_MB), _RECIPE.read_text(), *_read_files()),
     _build,
-    needs=(BASE, TOOLS, FIXTURE_IMAGES, SCHEDCTL, NEWEST.artefact),
+    needs=(BASE, TOOLS, FIXTURES, FIXTURE_IMAGES, SCHEDCTL, NEWEST.artefact),
     seconds=45,
     adds_mb=1150,
     peak_mb=2200,

@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.images import fetch_digest
 from lab.machine import Machine
 from lab.signing import Cosign, keyed
-from lab.store import Store
+from lab.store import Store, remove_tree
 from lab.wheels import PROJECT
 
 FOLDER = "/opt/schedkit"
@@ -48,6 +48,7 @@ def furnish(store: Store, machine: Machine, folder: Path, *, real: bool) -> None
     """Have schedctl, a catalog of the machine's registry, images signed with a new key, and a policy that trusts it."""
     install_schedctl(machine)
     signed = FIXTURES | (REAL if real else {})
+    remove_tree(folder / "cosign")  # an interruption may have left a key there, and cosign overwrites none
     cosign = Cosign(store, "v2", folder / "cosign")
     private, public = cosign.make_key("lab")
     for name in signed:

@@ -13,6 +13,7 @@ from schedkit.schedctl.schema import missing, undocumented
 from tests.e2e.runtimes import REGISTRY
 
 CATALOG = "/root/catalog.json"
+POLL_SECONDS = 0.5  # each look costs the guest a shell
 SECONDS = 300.0  # the guest is emulated, and others may use the host
 # Generous for the same reason; what a silent socket costs is tested where time is real.
 SETTINGS = f"SCHEDCTL_PATIENCE=20 SCHEDCTL_CATALOG={CATALOG} SCHEDCTL_ALLOW_UNSIGNED=1"
@@ -73,7 +74,7 @@ class Schedctl:
                 raise NotYetError(said)
             return int(code), output
 
-        return wait_for("schedctl to end", probe, SECONDS)
+        return wait_for("schedctl to end", probe, SECONDS, interval=POLL_SECONDS)
 
     def wait_for_word(self, log: str, word: str) -> None:
         def probe() -> bool:
@@ -82,7 +83,7 @@ class Schedctl:
                 raise NotYetError(said)
             return True
 
-        wait_for(f"schedctl to say {word!r}", probe, SECONDS)
+        wait_for(f"schedctl to say {word!r}", probe, SECONDS, interval=POLL_SECONDS)
 
     def _find_process(self, words: str) -> int:
         last = shlex.split(words)[-1]
@@ -93,4 +94,4 @@ class Schedctl:
                 raise NotYetError("no such process")
             return int(found[-1])
 
-        return wait_for("schedctl to start", probe, SECONDS)
+        return wait_for("schedctl to start", probe, SECONDS, interval=POLL_SECONDS)

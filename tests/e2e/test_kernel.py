@@ -9,13 +9,13 @@ import pytest
 
 from lab.machine import Machine
 from lab.schedctl import FOLDER, install_schedctl
-from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
+from tests.e2e.conftest import FIXTURES, Slot, read_slot, start_fixture, wait_attached, wait_detached
 from tests.e2e.runtimes import CONTAINERD, DOCKER, PODMAN, Runtime
 
-pytestmark = pytest.mark.parametrize("machine", ["6.12", "newest"], indirect=True, scope="module")
+on_both_kernels = pytest.mark.parametrize("machine", ["6.12", "newest"], indirect=True, scope="module")
 
-START_FIFO = "podman run -q -d --privileged --network host --name fifo localhost:5000/scx_fifo:v1"
-END_FIFO = "podman rm -f -t 0 fifo"
+START_FIFO = f"setsid {FIXTURES}/scx_fifo-v1 >/dev/null 2>&1 </dev/null &"
+END_FIFO = "pkill -x scx_fifo-v1"
 PROLOGUE = """
 import json, select, subprocess, sys
 from schedkit.kernel.changes import Changes
@@ -57,7 +57,7 @@ def source(machine: Machine) -> None:
 def free_slot(machine: Machine) -> Iterator[None]:
     """Leave the next test a machine without containers, whatever happened in this one."""
     yield
-    machine.run("podman rm -f -a -t 0; rm -rf /sys/fs/bpf/kept", timeout=120)
+    machine.run("podman rm -f -a -t 0; pkill -KILL -f /opt/fixtures/ || true; rm -rf /sys/fs/bpf/kept", timeout=120)
     wait_detached(machine)
 
 
@@ -67,7 +67,14 @@ def ask(machine: Machine, code: str, *, user: str = "") -> Any:
     return json.loads(machine.run(f"{user} env PYTHONPATH={FOLDER}/source python3 {FOLDER}/ask.py", timeout=300).stdout)
 
 
-@pytest.mark.parametrize("runtime", [PODMAN, DOCKER, CONTAINERD], ids=lambda runtime: runtime.name)
+# Which runtime it is does not depend on the kernel.
+@pytest.mark.parametrize(
+    ("machine", "runtime"),
+    [("6.12", PODMAN), ("6.12", DOCKER), ("6.12", CONTAINERD), ("newest", PODMAN)],
+    ids=["podman-6.12", "docker-6.12", "containerd-6.12", "podman-newest"],
+    indirect=["machine"],
+    scope="module",
+)
 def test_holder_is_the_process_in_the_runtimes_container(machine: Machine, runtime: Runtime) -> None:
     # Without a network of its own a container starts in a fraction of the time.
     lean = replace(runtime, start=runtime.start.replace("run -d", "run -d --network host"))
@@ -94,8 +101,10 @@ def test_holder_is_the_process_in_the_runtimes_container(machine: Machine, runti
     has_events = machine.run("test -e /sys/kernel/sched_ext/root/events", check=False).code == 0
     assert (said["state"]["events"] is not None) == has_events
     runtime.end(machine, "fifo")
+    wait_detached(machine)
 
 
+@on_both_kernels
 def test_changes_come_as_events_when_a_scheduler_attaches_and_leaves(machine: Machine) -> None:
     said = ask(
         machine,
@@ -120,14 +129,14 @@ with Changes() as changes, KernelLog() as log:
     assert said["ejection"]["reason"] == "unregistered from user space"
 
 
+@on_both_kernels
 def test_kernel_log_tells_a_stall_from_an_order_to_leave(machine: Machine) -> None:
     said = ask(
         machine,
         f"""
 with Changes() as changes, KernelLog() as log:
     silent = log.read_ejection()
-    subprocess.run("podman run --rm --privileged --network host localhost:5000/scx_stall:v1 1", shell=True,
-                   capture_output=True)
+    subprocess.run("{FIXTURES}/scx_stall-v1 1", shell=True, capture_output=True)
     changes.wait_until(is_free, 60)
     stall = log.read_ejection()
     shell("{START_FIFO}")
@@ -154,8 +163,9 @@ with Changes() as changes, KernelLog() as log:
     assert 'sched_ext: BPF scheduler "schedkit_stall" enabled' in said["lines"]
 
 
+@on_both_kernels
 def test_detach_ends_a_scheduler_whose_link_is_pinned_and_whose_process_is_gone(machine: Machine) -> None:
-    machine.run(START_FIFO, timeout=120)
+    start_fixture(machine, "scx_fifo-v1")
     wait_attached(machine, "schedkit_fifo")
     link = json.loads(machine.run("bpftool -j link show").stdout)[-1]["id"]
     machine.run("mountpoint -q /sys/fs/bpf || mount -t bpf bpf /sys/fs/bpf")
@@ -178,26 +188,27 @@ with Changes() as changes:
     assert read_slot(machine) == Slot("disabled", "")
 
 
+@on_both_kernels
 def test_link_that_an_ended_scheduler_still_has_open_is_not_taken_for_the_attached_one(machine: Machine) -> None:
-    machine.run(START_FIFO, timeout=120)
+    first = start_fixture(machine, "scx_fifo-v1")
     wait_attached(machine, "schedkit_fifo")
-    first = machine.run("podman inspect -f '{{.State.Pid}}' fifo").stdout.strip()
     # Stopped, it cannot notice that the kernel ended it, and keeps its link.
     machine.run(f"kill -STOP {first}; echo S > /proc/sysrq-trigger")
     wait_detached(machine)
-    machine.run(START_FIFO.replace("--name fifo", "--name again"), timeout=120)
+    again = start_fixture(machine, "scx_fifo-v1")
     wait_attached(machine, "schedkit_fifo")
 
     said = ask(machine, "say(holder=read_holder(), way=find_way())")
 
     assert len(json.loads(machine.run("bpftool -j link show").stdout)) == 2
-    assert said["holder"]["pid"] == int(machine.run("podman inspect -f '{{.State.Pid}}' again").stdout)
+    assert said["holder"]["pid"] == again
     assert said["way"]["link"] == said["holder"]["link"]
 
 
+@on_both_kernels
 def test_user_without_rights_gets_the_state_and_unknown_for_the_rest(machine: Machine) -> None:
     machine.run("echo 1 > /proc/sys/kernel/dmesg_restrict")
-    machine.run(START_FIFO, timeout=120)
+    start_fixture(machine, "scx_fifo-v1")
     wait_attached(machine, "schedkit_fifo")
 
     said = ask(
@@ -219,6 +230,7 @@ with KernelLog() as log, Changes() as changes:
     assert [said["checks"][f"caps.cap_{name}"] for name in ("bpf", "sys_admin", "perfmon")] == ["error"] * 3
 
 
+@on_both_kernels
 def test_real_scheduler_loads_exactly_where_preflight_calls_the_prototypes_sound(machine: Machine) -> None:
     said = ask(machine, "say(obstacles=find_obstacles(), checks={check.name: check for check in examine_kernel()})")
     checks = said["checks"]

@@ -54,6 +54,7 @@ def only(driver: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("schedctl", [driver], indirect=True)
 
 
+@only("podman")
 def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
     ran = schedctl.read("run scx_fifo --name mine --env COLOUR=blue")["container"]
     assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
@@ -82,6 +83,21 @@ def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
     assert read_slot(schedctl.machine) == Slot("enabled", FIFO)
     assert len(list_ours(schedctl)) == 1
     assert f"attached {FIFO}" in schedctl.run(f"logs {back['container']['id'][:6]} --tail 5").stdout
+
+    (stopped,) = schedctl.read("stop")["stopped"]
+    assert (stopped["was_attached"], stopped["killed"]) == (True, False)
+    assert_nothing_left(schedctl)
+
+
+@pytest.mark.parametrize("schedctl", ["docker", "containerd"], indirect=True)
+def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
+    ran = schedctl.read("run scx_fifo")["container"]
+    assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
+
+    there = schedctl.read(f"switch {REGISTRY}/scx_fifo:v2")
+    assert (there["container"]["ops"], there["container"]["driver"]) == (FIFO2, schedctl.driver)
+    (one,) = schedctl.read("ps")["containers"]
+    assert (one["id"], one["attached"], one["state"]) == (there["container"]["id"], "yes", "running")
 
     (stopped,) = schedctl.read("stop")["stopped"]
     assert (stopped["was_attached"], stopped["killed"]) == (True, False)
