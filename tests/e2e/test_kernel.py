@@ -57,7 +57,7 @@ def source(machine: Machine) -> None:
 def free_slot(machine: Machine) -> Iterator[None]:
     """Leave the next test a machine without containers, whatever happened in this one."""
     yield
-    machine.run("podman rm -f -a -t 0; pkill -KILL -f /opt/fixtures/ || true; rm -rf /sys/fs/bpf/kept", timeout=120)
+    machine.run("podman rm -f -a -t 0; pkill -KILL scx_ || true; rm -rf /sys/fs/bpf/kept", timeout=120)
     wait_detached(machine)
 
 
