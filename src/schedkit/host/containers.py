@@ -6,8 +6,9 @@ from datetime import UTC
 from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, SchedkitError, UsageError
-from schedkit.host.model import Label, Machine, RunRequest, Talk
+from schedkit.host.model import Machine, RunRequest, Talk
 from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import ContainerSpec, Runtime
 
 KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from schedkit.errors import SchedkitError
 from schedkit.host.lock import is_held
-from schedkit.host.model import Attachment, Label, Machine, Managed, Observed
+from schedkit.host.model import Attachment, Machine, Managed, Observed
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.labels import Label
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:

@@ -17,18 +17,6 @@ if TYPE_CHECKING:
     from schedkit.images.image import Image
 
 
-class Label(StrEnum):
-    """What we write on our containers, beside `provider=schedkit`: all the state there is."""
-
-    SCHEDULER = "org.schedkit.scheduler"  # the catalog name, or the last word of the image's path
-    IMAGE = "org.schedkit.image"  # the reference, in full
-    DIGEST = "org.schedkit.digest"
-    ARGS = "org.schedkit.args"  # a JSON list
-    CREATED = "org.schedkit.created"  # RFC 3339, UTC
-    RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
-    VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed`
-
-
 class Talk(Protocol):
     """How the lifecycle tells what it does, to whoever listens; the lifecycle itself prints nothing."""
 

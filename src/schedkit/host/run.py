@@ -13,9 +13,9 @@ from schedkit.kernel.changes import Changes
 from schedkit.kernel.check import Outcome
 from schedkit.kernel.preflight import find_obstacles
 from schedkit.kernel.state import State, read_state
+from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.runtimes.model import ContainerSpec, Runtime
 
-MIN_VERSION_LABEL = "org.schedkit.scheduler.kernel.min-version"
 OLDEST_KERNEL = "6.12"
 _SETTLE_SECONDS = 5.0  # an attach or detach that is under way ends by then
 
@@ -49,7 +49,7 @@ def run(
 
 def check_kernel(machine: Machine, request: RunRequest) -> None:
     """Everything that would keep it from loading and can be known before."""
-    wanted = request.image.labels.get(MIN_VERSION_LABEL) or OLDEST_KERNEL
+    wanted = request.image.labels.get(MIN_KERNEL) or OLDEST_KERNEL
     blocking = [one for one in find_obstacles(machine.root, min_version=wanted) if one.outcome is Outcome.ERROR]
     if blocking:
         raise KernelUnfitError(

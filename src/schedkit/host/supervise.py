@@ -14,9 +14,10 @@ from schedkit.host.errors import SlotTakenError
 from schedkit.host.explain import explain_end
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import name_scheduler, observe, supervisor_lock
-from schedkit.host.model import Label, Machine, Restart, parse_restart
+from schedkit.host.model import Machine, Restart, parse_restart
 from schedkit.host.slot import check_free
 from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import Runtime
 
 FIRST_PAUSE = 1.0

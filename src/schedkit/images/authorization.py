@@ -9,9 +9,9 @@ from urllib.parse import urlencode, urlsplit
 from schedkit.errors import BadDataError
 from schedkit.images.challenge import Challenge
 from schedkit.images.credentials import IDENTITY, Found
+from schedkit.images.oci import Credentials
 from schedkit.images.refusals import explain_refusal
 from schedkit.images.transport import Transport
-from schedkit.runtimes.model import Credentials
 
 LARGEST_TOKEN = 64 * 1024
 CLIENT = "schedkit"

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from schedkit.errors import BadDataError, NoAnswerError
+from schedkit.images.oci import Descriptor
 from schedkit.images.transport import BrokenStreamError, Response
-from schedkit.runtimes.model import Descriptor
 
 MOST_RESUMES = 8
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-(?:\d+)/(?:\d+|\*)")

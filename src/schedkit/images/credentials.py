@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from schedkit.images.oci import Credentials
 from schedkit.images.reference import HUB
-from schedkit.runtimes.model import Credentials
 
 IDENTITY = "<token>"  # the user name with which docker's helpers say that the secret is an identity token
 HUB_SERVER = "https://index.docker.io/v1/"  # what docker calls its hub in these files

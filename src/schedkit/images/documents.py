@@ -8,19 +8,13 @@ from typing import Any
 
 from schedkit.errors import BadDataError
 from schedkit.images.image import Platform
+from schedkit.images.oci import INDEXES, MANIFESTS, Descriptor
 from schedkit.images.reference import is_digest, is_tag
-from schedkit.runtimes.model import Descriptor
 
-OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-OCI_INDEX = "application/vnd.oci.image.index.v1+json"
-DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
-DOCKER_INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
 SCHEMA_1 = (
     "application/vnd.docker.distribution.manifest.v1+json",
     "application/vnd.docker.distribution.manifest.v1+prettyjws",
 )
-MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
-INDEXES = (OCI_INDEX, DOCKER_INDEX)
 IMAGE_CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
 
 LARGEST_BLOB = 64 << 30

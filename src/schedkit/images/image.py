@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from schedkit.images.oci import Credentials, Descriptor
 from schedkit.images.reference import Reference
-from schedkit.runtimes.model import Credentials, Descriptor
 
 if TYPE_CHECKING:
     from schedkit.images.registry import Registry
@@ -25,7 +25,7 @@ class Platform:
 
 @dataclass(frozen=True)
 class Image:
-    """Fulfils runtimes.model.Content."""
+    """Fulfils oci.Content."""
 
     registry: "Registry" = field(repr=False, compare=False)
     source: Reference

@@ -3,8 +3,9 @@
 import os
 from collections.abc import Sequence
 
-from schedkit.images.documents import INDEXES, Annotated
+from schedkit.images.documents import Annotated
 from schedkit.images.image import Platform
+from schedkit.images.oci import INDEXES
 
 # The kernel's word for a machine, and Go's, which indexes use.
 MACHINES = {

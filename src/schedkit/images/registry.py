@@ -13,8 +13,6 @@ from schedkit.images.connections import CONNECT_SECONDS, READ_SECONDS
 from schedkit.images.credentials import Found, find_credentials
 from schedkit.images.documents import (
     IMAGE_CONFIGS,
-    INDEXES,
-    MANIFESTS,
     Annotated,
     Index,
     Manifest,
@@ -26,12 +24,12 @@ from schedkit.images.documents import (
     parse_tags,
 )
 from schedkit.images.image import Image, Platform
+from schedkit.images.oci import INDEXES, MANIFESTS, Credentials, Descriptor
 from schedkit.images.platforms import choose, fits, is_attestation, read_platform
 from schedkit.images.reference import DEFAULT_TAG, Reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
 from schedkit.images.tags import sort_tags
 from schedkit.images.transport import Response, Transport
-from schedkit.runtimes.model import Credentials, Descriptor
 
 LARGEST_MANIFEST = 4 << 20
 LARGEST_CONFIG = 4 << 20

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
     parse_container,
@@ -15,7 +16,8 @@ from schedkit.runtimes.engine_answers import (
     parse_message,
     parse_repositories,
 )
-from schedkit.runtimes.model import IMAGE_LABEL, PROVIDER_LABEL, SCX_FOLDER, ContainerSpec, Content, Progress
+from schedkit.runtimes.labels import PROVIDER, Label
+from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec, Progress
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
@@ -51,7 +53,7 @@ class Engine:
 
     def fetch_containers(self) -> list[Container]:
         """All that carry the provider's label, oldest first."""
-        name, value = PROVIDER_LABEL
+        name, value = PROVIDER
         wish = "list containers"
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
         listed = self._fetch_json("/containers/json", wish, query=query)
@@ -189,11 +191,11 @@ class Engine:
         return code
 
     def _describe(self, content: Content, spec: ContainerSpec) -> dict[str, object]:
-        name, value = PROVIDER_LABEL
+        name, value = PROVIDER
         body: dict[str, object] = {
             "Image": _pinned(content),
             "Env": [f"{variable}={text}" for variable, text in spec.env.items()],
-            "Labels": {IMAGE_LABEL: content.reference, **spec.labels, name: value},
+            "Labels": {Label.IMAGE: content.reference, **spec.labels, name: value},
             "HostConfig": {
                 "Privileged": True,
                 "PidMode": "host",

@@ -7,7 +7,7 @@ from typing import Any
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.model import IMAGE_LABEL
+from schedkit.runtimes.labels import Label
 from schedkit.unknown import Unknown
 
 _STATES = {
@@ -56,7 +56,7 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
         driver=driver,
         id=told["Id"],
         name=told["Name"].removeprefix("/"),
-        image=labels.get(IMAGE_LABEL) or config["Image"],
+        image=labels.get(Label.IMAGE) or config["Image"],
         state=where,
         labels=labels,
         pid=state["Pid"] or None if alive else None,

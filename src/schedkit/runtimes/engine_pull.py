@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from schedkit.errors import BadDataError
+from schedkit.images.oci import Content, Credentials
 from schedkit.runtimes.engine_answers import parse_message, parse_pull_failure
-from schedkit.runtimes.model import Content, Credentials, Progress
+from schedkit.runtimes.model import Progress
 from schedkit.runtimes.unix_http import Door
 
 _SILENCE_SECONDS = 300.0  # engines say nothing while they unpack a layer

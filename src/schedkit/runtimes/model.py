@@ -1,73 +1,15 @@
 """What a container runtime is to us: the same few verbs over podman, docker and containerd."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container
 
-PROVIDER_LABEL = ("provider", "schedkit")  # what the original puts on its containers, and so do we
-IMAGE_LABEL = "org.schedkit.image"  # the reference in full; the runtime itself knows the image by its digest
 SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound into each container
 
 # Told of how far a pull is: bytes done, bytes in all (0 while nobody knows).
 Progress = Callable[[int, int], None]
-
-
-class Descriptor(NamedTuple):
-    """Content by its digest, as in an OCI manifest."""
-
-    media_type: str
-    digest: str
-    size: int
-
-
-class Credentials(NamedTuple):
-    """How to log in to a registry. Its repr hides the secret."""
-
-    username: str
-    secret: str
-
-    def __repr__(self) -> str:
-        return f"Credentials(username={self.username!r})"
-
-
-class Content(Protocol):
-    """One image, exactly, and the way to its bytes. `images.Image` is one; runtimes only read it."""
-
-    @property
-    def reference(self) -> str:
-        """What the user asked for, in full: ghcr.io/schedkit/scx_rusty:latest."""
-
-    @property
-    def repository(self) -> str:
-        """Registry and path without tag or digest: ghcr.io/schedkit/scx_rusty."""
-
-    @property
-    def digest(self) -> str:
-        """Of what the reference names: an index or a manifest. This was verified, this is what runs."""
-
-    @property
-    def credentials(self) -> Credentials | None:
-        """For runtimes that pull for themselves."""
-
-    @property
-    def insecure(self) -> bool:
-        """Whether the user allowed plain HTTP or an unverified certificate for this registry."""
-
-    @property
-    def manifests(self) -> Sequence[tuple[Descriptor, bytes]]:
-        """The index, if there is one, and then this platform's manifest, with their exact bytes."""
-
-    @property
-    def config(self) -> Descriptor:
-        """This platform's configuration."""
-
-    @property
-    def layers(self) -> Sequence[Descriptor]:
-        """This platform's layers, lowest first."""
-
-    def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
-        """The bytes of a blob as they arrive; raises before its end if digest or size are wrong."""
 
 
 class ContainerSpec(NamedTuple):
@@ -77,7 +19,7 @@ class ContainerSpec(NamedTuple):
     args: tuple[str, ...] = ()  # after the image's entrypoint, instead of its command; empty: the image's command
     env: Mapping[str, str] = {}
     host_network: bool = False  # else it has none
-    labels: Mapping[str, str] = {}  # PROVIDER_LABEL is added by the runtime
+    labels: Mapping[str, str] = {}  # labels.PROVIDER is added by the runtime
 
 
 class Runtime(Protocol):

@@ -2,11 +2,12 @@
 
 from datetime import datetime
 
-from schedkit.host.model import Attached, Label, Managed
+from schedkit.host.model import Attached, Managed
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.labels import Label
 from schedkit.schedctl.output import Json, format_span, plain
 from schedkit.unknown import Unknown
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from schedkit.errors import BadDataError, NotFoundError
 from schedkit.images.documents import Annotated, Manifest, parse_document
 from schedkit.images.image import Image
-from schedkit.runtimes.model import Descriptor
+from schedkit.images.oci import Descriptor
 from schedkit.trust.bundle import LARGEST_BUNDLE, PREDICATE_ANNOTATION, PREFIX, SIGN, parse_bundle
 from schedkit.trust.evidence import Evidence
 from schedkit.trust.simplesigning import LARGEST_PAYLOAD, LAYER, SIGNATURES, parse_simple_signature

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from schedkit.errors import BadDataError
 from schedkit.images.documents import Manifest, check_digest, parse_document
 from schedkit.images.image import Image, Platform
+from schedkit.images.oci import Descriptor
 from schedkit.images.reference import Reference
-from schedkit.runtimes.model import Descriptor
 
 if TYPE_CHECKING:
     from schedkit.images.registry import Registry

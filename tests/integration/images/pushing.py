@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from schedkit.images.documents import IMAGE_CONFIGS, OCI_INDEX, OCI_MANIFEST
+from schedkit.images.documents import IMAGE_CONFIGS
+from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST
 
 LAYER = "application/vnd.oci.image.layer.v1.tar"
 Document = dict[str, Any]

@@ -10,11 +10,11 @@ import pytest
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.images import transport
-from schedkit.images.documents import IMAGE_CONFIGS, OCI_INDEX, OCI_MANIFEST
+from schedkit.images.documents import IMAGE_CONFIGS
 from schedkit.images.image import Platform
+from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
-from schedkit.runtimes.model import Descriptor
 
 from .pushing import digest_of
 from .servers import Answer, Request, Server, serve

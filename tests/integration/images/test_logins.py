@@ -13,9 +13,9 @@ from lab.pki import Pair, make_authority, make_certificate
 from lab.store import Store
 from schedkit.errors import BadDataError, NoPermissionError, UnavailableError
 from schedkit.images.image import Platform
+from schedkit.images.oci import Credentials
 from schedkit.images.reference import Reference, parse_reference
 from schedkit.images.registry import Registry, RegistrySettings
-from schedkit.runtimes.model import Credentials
 
 from .pushing import digest_of
 from .servers import Request, TokenServer, serve

@@ -11,11 +11,10 @@ import pytest
 
 from lab import images
 from schedkit.errors import BadDataError, NotFoundError, UnavailableError
-from schedkit.images.documents import OCI_MANIFEST
 from schedkit.images.image import Platform
+from schedkit.images.oci import OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference, parse_reference
 from schedkit.images.registry import Registry, RegistrySettings
-from schedkit.runtimes.model import Descriptor
 
 from .pushing import Pusher, digest_of
 from .servers import cutting_proxy, serve

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from lab.containerd import LabContainerd
 from lab.engines import LabEngine
+from schedkit.images.oci import Content
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.model import ContainerSpec, Content, Runtime
+from schedkit.runtimes.model import ContainerSpec, Runtime
 
 ENGINES = ("podman", "docker")  # those that pull for themselves
 IDLE = "scx_idle:v1"  # runs until told to stop, and leaves the kernel's slot alone

@@ -19,9 +19,10 @@ from schedkit.errors import (
     SchedkitError,
     UnavailableError,
 )
+from schedkit.images.oci import Content, Credentials, Descriptor
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.containerd import Containerd, blobs, calls
-from schedkit.runtimes.model import ContainerSpec, Content, Credentials, Descriptor
+from schedkit.runtimes.model import ContainerSpec
 from tests.integration.runtimes.bench import IDLE, PATIENCE, ignore_progress, read_inventory, resolve
 
 pytestmark = pytest.mark.parametrize("daemon", [f"containerd-{series}" for series in SERIES], indirect=True)

@@ -11,9 +11,10 @@ from lab import images
 from lab.addresses import claim_address, release_address
 from lab.store import Store
 from schedkit.errors import NoPermissionError, NotFoundError, UnavailableError
+from schedkit.images.oci import Content
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry, RegistrySettings
-from schedkit.runtimes.model import ContainerSpec, Content
+from schedkit.runtimes.model import ContainerSpec
 from tests.integration.images.test_logins import BASIC, HTPASSWD, login
 from tests.integration.runtimes.bench import ENGINES, Bench, ignore_progress
 

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import BadDataError
-from schedkit.images.documents import OCI_MANIFEST
 from schedkit.images.image import Image
+from schedkit.images.oci import OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference
-from schedkit.runtimes.model import Descriptor
 from schedkit.trust.errors import (
     BadSignatureError,
     ExpiredError,

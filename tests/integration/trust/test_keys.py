@@ -8,8 +8,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from lab.signing import keyed
-from schedkit.images.documents import OCI_INDEX
-from schedkit.runtimes.model import Descriptor
+from schedkit.images.oci import OCI_INDEX, Descriptor
 from schedkit.trust.errors import BadSignatureError, UnsignedError, UntrustedError
 from schedkit.trust.model import Format, How, Verdict
 from tests.integration.images.pushing import Pusher

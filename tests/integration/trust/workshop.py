@@ -10,11 +10,10 @@ from typing import Any
 
 from lab.process import Result
 from lab.signing import Cosign, VirtualSigstore, keyed
-from schedkit.images.documents import OCI_MANIFEST
 from schedkit.images.image import Image, Platform
+from schedkit.images.oci import OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
-from schedkit.runtimes.model import Descriptor
 from schedkit.trust.bundle import PREDICATE_ANNOTATION, SIGN
 from schedkit.trust.decide import verify
 from schedkit.trust.errors import Refusal

@@ -12,9 +12,10 @@ import pytest
 
 from schedkit.errors import NotFoundError
 from schedkit.host.model import Machine, RunRequest
+from schedkit.images.oci import Content
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.model import ContainerSpec, Content, Progress
+from schedkit.runtimes.model import ContainerSpec, Progress
 from schedkit.unknown import Unknown
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)

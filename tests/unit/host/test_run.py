@@ -7,11 +7,12 @@ from schedkit.errors import NoAnswerError, NotFoundError, UsageError
 from schedkit.host.containers import choose_name
 from schedkit.host.errors import EjectedError, KernelUnfitError, NotAttachedError, RejectedError, SlotTakenError
 from schedkit.host.lock import is_held
-from schedkit.host.model import Label, Restart
+from schedkit.host.model import Restart
 from schedkit.host.run import run
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.labels import Label
 from schedkit.unknown import Unknown
 from tests.unit.host.fakes import FakeRuntime, FakeTalk, World, attach, die, do_nothing, request, verify
 

@@ -5,11 +5,12 @@ import pytest
 from schedkit.errors import ExitCode, UnavailableError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import fetch_managed, supervisor_lock
-from schedkit.host.model import Attachment, Label, Summary
+from schedkit.host.model import Attachment, Summary
 from schedkit.host.status import read_status
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.labels import Label
 from schedkit.unknown import Unknown
 from tests.unit.host.fakes import World
 

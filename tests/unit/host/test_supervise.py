@@ -7,10 +7,11 @@ import pytest
 from schedkit.errors import UnavailableError, UsageError
 from schedkit.host.lock import is_held
 from schedkit.host.managed import supervisor_lock
-from schedkit.host.model import Label, Restart, parse_restart
+from schedkit.host.model import Restart, parse_restart
 from schedkit.host.supervise import spawn_supervisor, supervise, supervisor_log
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container
+from schedkit.runtimes.labels import Label
 from tests.unit.host.fakes import World, die
 
 

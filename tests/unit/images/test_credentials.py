@@ -9,7 +9,7 @@ import pytest
 
 from schedkit.images import credentials
 from schedkit.images.credentials import IDENTITY, Found, find_credentials
-from schedkit.runtimes.model import Credentials
+from schedkit.images.oci import Credentials
 
 
 def auth(user: str, secret: str) -> dict[str, str]:

@@ -7,9 +7,9 @@ import pytest
 
 from schedkit.errors import BadDataError
 from schedkit.images import documents
-from schedkit.images.documents import DOCKER_INDEX, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, Index, Manifest
+from schedkit.images.documents import Index, Manifest
 from schedkit.images.image import Platform
-from schedkit.runtimes.model import Descriptor
+from schedkit.images.oci import DOCKER_INDEX, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST, Descriptor
 
 DIGEST = "sha256:" + "ab" * 32
 CONFIG = {"mediaType": documents.IMAGE_CONFIGS[0], "digest": DIGEST, "size": 2}

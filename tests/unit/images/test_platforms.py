@@ -2,8 +2,9 @@
 
 import pytest
 
-from schedkit.images.documents import OCI_INDEX, OCI_MANIFEST, Annotated
+from schedkit.images.documents import Annotated
 from schedkit.images.image import Platform
+from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST
 from schedkit.images.platforms import choose, fits, read_platform
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
 from urllib.parse import parse_qs, urlsplit
 
-from schedkit.runtimes.model import Credentials, Descriptor
+from schedkit.images.oci import Credentials, Descriptor
 
 DIGEST = "sha256:" + "d" * 64
 LAYERS = (

@@ -15,10 +15,11 @@ from schedkit.errors import (
     SchedkitError,
     UnavailableError,
 )
+from schedkit.images.oci import Credentials
 from schedkit.runtimes import engine as engine_module
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.engine import Engine
-from schedkit.runtimes.model import ContainerSpec, Credentials
+from schedkit.runtimes.model import ContainerSpec
 from schedkit.unknown import Unknown
 from tests.unit.runtimes.fake_engine import (
     DIGEST,

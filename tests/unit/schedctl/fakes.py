@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 from schedkit.host.model import Attached, Attachment, Managed, Observed, Switched
 from schedkit.images.image import Image, Platform
+from schedkit.images.oci import Content, Descriptor
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.model import Content, Descriptor, Progress
+from schedkit.runtimes.model import Progress
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DIGEST = "sha256:" + "d" * 64

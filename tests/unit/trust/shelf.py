@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from schedkit.errors import NotFoundError
-from schedkit.images.documents import OCI_INDEX, OCI_MANIFEST, Annotated, Index, parse_document
+from schedkit.images.documents import Annotated, Index, parse_document
 from schedkit.images.image import Image, Platform
+from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference, parse_reference
 from schedkit.images.registry import Registry
-from schedkit.runtimes.model import Descriptor
 from schedkit.trust.bundle import PREDICATE_ANNOTATION, SIGN
 from schedkit.trust.simplesigning import LAYER
 

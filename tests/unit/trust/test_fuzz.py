@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedkit.images.documents import OCI_MANIFEST
+from schedkit.images.oci import OCI_MANIFEST
 from schedkit.trust.bundle import parse_bundle
 from schedkit.trust.errors import PolicyError, Problem, Refusal
 from schedkit.trust.judging import Accepted, judge

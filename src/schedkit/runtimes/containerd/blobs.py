@@ -8,10 +8,10 @@ from contextlib import suppress
 import grpc
 
 from schedkit.errors import BadDataError, SchedkitError
+from schedkit.images.oci import Descriptor
 from schedkit.runtimes.containerd import calls
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import AlreadyThereError, Client
-from schedkit.runtimes.model import Descriptor
 
 PIECE_BYTES = 2 << 20
 STALL_SECONDS = 120.0  # how long containerd may take for one piece, or for the commit of a whole layer

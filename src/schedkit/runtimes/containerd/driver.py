@@ -15,22 +15,21 @@ from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from schedkit.errors import BadDataError, BusyError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import Client, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
-from schedkit.runtimes.model import PROVIDER_LABEL, SCX_FOLDER, ContainerSpec, Content, Progress
+from schedkit.runtimes.labels import PROVIDER, Label
+from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec, Progress
 from schedkit.unknown import Unknown
 
 RUNTIME = "io.containerd.runc.v2"
 LOGS = Path("/var/log/schedkit")
-NAME_LABEL = "org.schedkit.name"
-STARTED_LABEL = "org.schedkit.started"  # when it was last started: containerd does not note that
 LABEL_BYTES = 4096  # key and value; containerd refuses longer ones
 LOST = 255  # containerd's own exit code for a process whose end nobody saw
-INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 _STATES = {
     m.PROCESS_STATUS_CREATED: ContainerState.CREATED,
     m.PROCESS_STATUS_RUNNING: ContainerState.RUNNING,
@@ -105,7 +104,7 @@ class Containerd:
             document = make_spec(id, config, spec, user, read_host(), self._scx_folder)
             specification = Any(type_url=SPEC_TYPE, value=document)
             labels = {key: value for key, value in config.labels.items() if len((key + value).encode()) <= LABEL_BYTES}
-            labels |= {**spec.labels, NAME_LABEL: spec.name, PROVIDER_LABEL[0]: PROVIDER_LABEL[1]}
+            labels |= {**spec.labels, Label.NAME: spec.name, PROVIDER[0]: PROVIDER[1]}
             record = m.Container(
                 id=id,
                 labels=labels,
@@ -133,8 +132,8 @@ class Containerd:
         if not task or task.status != m.PROCESS_STATUS_CREATED:
             self._delete_task(id, task)
             self._create_task(record)
-        noted = m.Container(id=id, labels={STARTED_LABEL: datetime.now(UTC).isoformat()})
-        mask = FieldMask(paths=[f"labels.{STARTED_LABEL}"])
+        noted = m.Container(id=id, labels={Label.STARTED: datetime.now(UTC).isoformat()})
+        mask = FieldMask(paths=[f"labels.{Label.STARTED}"])
         self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
         self._client.call(calls.TASK_START, m.StartTaskRequest(container_id=id))
 
@@ -181,7 +180,7 @@ class Containerd:
         record = self._fetch_record(id)
         path = self._log_path(id)
         if not path.exists():
-            if NAME_LABEL not in record.labels:
+            if Label.NAME not in record.labels:
                 raise NotFoundError(f"the output of {id} was not kept by who started it")
             return iter(())
         task = self._fetch_task(id)
@@ -268,14 +267,14 @@ def parse_repository(name: str) -> str:
 
 def _parse_container(record: m.Container, task: m.Process | None) -> Container:
     labels = dict(record.labels)
-    noted = labels.get(STARTED_LABEL)
+    noted = labels.get(Label.STARTED)
     state: ContainerState | Unknown
     if task is None:
         # It never ran, or containerd lost it, as at a reboot.
         state = ContainerState.EXITED if noted else ContainerState.CREATED
     else:
         state = _STATES.get(task.status, Unknown("containerd does not know what its process does"))
-    made = Container("containerd", record.id, labels.get(NAME_LABEL, record.id), record.image, state, labels)
+    made = Container("containerd", record.id, labels.get(Label.NAME, record.id), record.image, state, labels)
     if task and state in (ContainerState.RUNNING, ContainerState.PAUSED):
         return made._replace(pid=task.pid, started=_parse_started(noted) or _read_started(task.pid))
     if state is ContainerState.EXITED:

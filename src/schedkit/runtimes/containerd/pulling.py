@@ -13,12 +13,14 @@ from hashlib import sha256
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
+from schedkit.images.oci import Content, Descriptor
 from schedkit.runtimes.containerd import calls
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.blobs import BlobWrite
 from schedkit.runtimes.containerd.calls import AlreadyThereError, Client
 from schedkit.runtimes.containerd.spec import ImageConfig, parse_config
-from schedkit.runtimes.model import PROVIDER_LABEL, Content, Descriptor, Progress
+from schedkit.runtimes.labels import PROVIDER
+from schedkit.runtimes.model import Progress
 
 SNAPSHOTTERS = ("overlayfs", "native")  # the first that works here
 LEASE_TIME = timedelta(hours=24)  # after which containerd forgets what a killed pull left
@@ -221,7 +223,7 @@ def _write_image(client: Client, content: Content) -> None:
     """Under the reference, as ctr names images; a tag that moved takes its name along."""
     top = content.manifests[0][0]
     target = m.Descriptor(media_type=top.media_type, digest=top.digest, size=top.size)
-    image = m.Image(name=content.reference, target=target, labels=dict([PROVIDER_LABEL]))
+    image = m.Image(name=content.reference, target=target, labels=dict([PROVIDER]))
     try:
         client.call(calls.IMAGE_CREATE, m.CreateImageRequest(image=image))
     except AlreadyThereError:

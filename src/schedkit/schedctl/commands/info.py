@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from schedkit.kernel.check import Check, Outcome
+from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, Output, format_bytes, printable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from schedkit.images.image import Image
 
 PREFIX = "org.opencontainers.image."
-MIN_VERSION = "org.schedkit.scheduler.kernel.min-version"
 SHOWN = ("title", "description", "documentation", "source", "version")
 
 
@@ -61,7 +61,7 @@ def _gather(session: Session, named: Named) -> Info:
     from schedkit.kernel.preflight import find_obstacles
 
     image = session.fetch_image(named)
-    wanted = image.labels.get(MIN_VERSION, "")
+    wanted = image.labels.get(MIN_KERNEL, "")
     found = find_obstacles(session.machine.root, **({"min_version": wanted} if wanted else {}))
     # What our own rights allow is not a property of the image.
     return Info(named.scheduler, image, tuple(check for check in found if not check.name.startswith("caps.")))
@@ -75,7 +75,7 @@ def _fields(info: Info) -> Json:
         "digest": image.digest,
         **{name: info.labels.get(PREFIX + name) for name in SHOWN if name != "version"},
         "image_version": info.labels.get(f"{PREFIX}version"),  # `version` is the schema's
-        "kernel_min_version": info.labels.get(MIN_VERSION),
+        "kernel_min_version": info.labels.get(MIN_KERNEL),
         "size": image.size,
         "platform": str(image.platform),
         "platforms": [str(platform) for platform in image.platforms],
@@ -103,7 +103,7 @@ def _text(info: Info, output: Output) -> str:
     rows += [
         ("size", f"{format_bytes(image.size)} to pull"),
         ("platforms", ", ".join(str(platform) for platform in image.platforms) or str(image.platform)),
-        ("kernel", f"{info.labels.get(MIN_VERSION, 'any')} or later"),
+        ("kernel", f"{info.labels.get(MIN_KERNEL, 'any')} or later"),
     ]
     verdict, mood = {
         True: ("yes", "good"),

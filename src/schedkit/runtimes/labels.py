@@ -1,0 +1,20 @@
+"""Every label that we write on a container, or read from an image: all the state there is."""
+
+from enum import StrEnum
+
+PROVIDER = ("provider", "schedkit")  # what the Go schedctl puts on its containers, and so do we
+MIN_KERNEL = "org.schedkit.scheduler.kernel.min-version"  # of an image: the oldest kernel that it supports
+
+
+class Label(StrEnum):
+    """What we write on our containers, beside PROVIDER."""
+
+    SCHEDULER = "org.schedkit.scheduler"  # the catalog name, or the last word of the image's path
+    IMAGE = "org.schedkit.image"  # the reference in full; the runtime itself knows the image by its digest
+    DIGEST = "org.schedkit.digest"
+    ARGS = "org.schedkit.args"  # a JSON list
+    CREATED = "org.schedkit.created"  # RFC 3339, UTC
+    RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
+    VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed`
+    NAME = "org.schedkit.name"  # on containerd, whose containers have no name
+    STARTED = "org.schedkit.started"  # when it was last started; on containerd, which does not note that
