@@ -107,6 +107,18 @@ class NoPermissionError(SchedkitError):
     exit_code = ExitCode.NO_PERMISSION
 
 
+def needs_root(what: str) -> NoPermissionError:
+    """The one error for what only root may do."""
+    return NoPermissionError(f"{what} needs root", hint=sudo_hint())
+
+
+def sudo_hint() -> str:
+    """The same command line again, as root."""
+    import shlex
+
+    return f"sudo schedctl {shlex.join(sys.argv[1:])}".rstrip()
+
+
 _OS_EXIT_CODES = {
     errno.ENOSPC: ExitCode.NO_SPACE,
     errno.EDQUOT: ExitCode.NO_SPACE,

@@ -18,7 +18,7 @@ from schedkit.errors import SchedkitError
 from schedkit.host import model
 from schedkit.host.detaching import end_foreign, find_foreign
 from schedkit.host.managed import observe
-from schedkit.host.run import run
+from schedkit.host.run import check_run, run
 from schedkit.host.status import read_status
 from schedkit.host.stop import stop, stop_all
 from schedkit.host.supervise import supervise
@@ -27,8 +27,7 @@ from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry
 from schedkit.runtimes import containerd
 from schedkit.runtimes.container import Container
-from schedkit.runtimes.drivers import DRIVERS, open_runtime
-from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.drivers import find_runtimes
 
 MACHINE = model.Machine()
 IMPORTED_BEFORE_FORKING = (containerd,)
@@ -102,8 +101,9 @@ def parse(words: list[str]) -> argparse.Namespace:
 
 def perform(options: argparse.Namespace) -> dict[str, Any]:
     talk = Talk(options.kill_at, options.interrupt_at)
-    # Patiently: a loaded machine may take longer to answer than a command line wants to wait for it.
-    runtimes: list[Runtime] = [open_runtime(driver) for driver in DRIVERS]
+    # Patiently: a loaded machine may take longer to respond than a command line wants to wait for it.
+    runtimes = find_runtimes(options.driver, seconds=60)
+    host = model.Host(MACHINE, runtimes, talk)
     if options.verb == "status":
         status = read_status(MACHINE, runtimes)
         return {
@@ -113,19 +113,18 @@ def perform(options: argparse.Namespace) -> dict[str, Any]:
             "managed": [describe(one.container) | {"attached": one.attachment.value} for one in status.managed],
         }
     if options.verb == "detach":
-        foreign = find_foreign(MACHINE, runtimes)
-        after = end_foreign(MACHINE, foreign, talk).after
+        foreign = find_foreign(host)
+        after = end_foreign(host, foreign).after
         return {"told": foreign.describe(), "state": str(after.state)}
     if options.verb == "stop-all":
-        return {"stopped": [one.container.name for one in stop_all(MACHINE, runtimes, talk)]}
+        return {"stopped": [one.container.name for one in stop_all(host)]}
     if options.verb == "stop":
-        stopped = stop(MACHINE, runtimes, options.target, talk, timeout=options.timeout)
+        stopped = stop(host, options.target, timeout=options.timeout)
         return describe(stopped.container) | {"killed": stopped.killed, "was_attached": stopped.was_attached}
-    runtime = next(one for one in runtimes if one.driver == options.driver)
     if options.verb == "supervise":
         [one] = observe(MACHINE, runtimes).managed
         notes: list[str] = []
-        supervise(MACHINE, runtime, one.container.id, notes.append)
+        supervise(MACHINE, runtimes.chosen, one.container.id, notes.append)
         return {"notes": notes}
     image = Registry().fetch_image(parse_reference(f"localhost:5000/{options.target}"))
     request = model.RunRequest(
@@ -137,9 +136,10 @@ def perform(options: argparse.Namespace) -> dict[str, Any]:
         wait=not options.no_wait,
     )
     if options.verb == "run":
-        attached = run(MACHINE, runtime, runtimes, request, lambda _: "unsigned-allowed", talk)
+        check_run(host, request.scheduler)
+        attached = run(host, request, lambda _: "unsigned-allowed")
         return describe(attached.container) | {"ops": attached.ops, "seconds": attached.seconds}
-    switched = switch(MACHINE, runtime, runtimes, request, lambda _: "unsigned-allowed", talk)
+    switched = switch(host, request, lambda _: "unsigned-allowed")
     return describe(switched.attached.container) | {
         "ops": switched.attached.ops,
         "seconds": switched.attached.seconds,

@@ -15,8 +15,7 @@ from tests.e2e.runtimes import REGISTRY
 CATALOG = "/root/catalog.json"
 POLL_SECONDS = 0.5  # each look costs the guest a shell
 SECONDS = 300.0  # the guest is emulated, and others may use the host
-# Generous for the same reason; what a silent socket costs is tested where time is real.
-SETTINGS = f"SCHEDCTL_PATIENCE=20 SCHEDCTL_CATALOG={CATALOG} SCHEDCTL_ALLOW_UNSIGNED=1"
+SETTINGS = f"SCHEDCTL_CATALOG={CATALOG} SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
 @dataclass(frozen=True)

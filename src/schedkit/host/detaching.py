@@ -1,21 +1,19 @@
 """End a scheduler that nobody manages."""
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from schedkit.errors import BusyError, NotFoundError, UnavailableError, UsageError
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
-from schedkit.host.model import Machine, Observed, Talk
+from schedkit.host.model import Host, Observed
 from schedkit.host.slot import describe_holder, find_attached, name_ops
 from schedkit.host.stop import is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State, read_state
-from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.view import describe_hidden
 from schedkit.unknown import Unknown
 
 _DETACH_SECONDS = 10.0
@@ -42,9 +40,10 @@ class Detached(NamedTuple):
     after: KernelState
 
 
-def find_foreign(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable[Silent] = ()) -> Foreign:
+def find_foreign(host: Host) -> Foreign:
     """The attached scheduler, unless it is one of ours: those are stopped."""
-    observed = observe(machine, runtimes, silent)
+    machine = host.machine
+    observed = observe(machine, host.runtimes)
     kernel = observed.kernel
     if isinstance(kernel.state, Unknown):
         raise UnavailableError(f"whether a scheduler is attached could not be read: {kernel.state.why}")
@@ -65,8 +64,9 @@ def find_foreign(machine: Machine, runtimes: Sequence[Runtime], silent: Iterable
     return Foreign(name_ops(kernel), kernel, observed.holder, way, _find_doubt(observed))
 
 
-def end_foreign(machine: Machine, foreign: Foreign, talk: Talk) -> Detached:
+def end_foreign(host: Host, foreign: Foreign) -> Detached:
     """Do it, and see the kernel let go; nothing is done if meanwhile another scheduler took the slot."""
+    machine = host.machine
     with hold_lock(machine.lock), Changes(machine.root) as changes:
         now = read_state(machine.root)
         if is_gone(now, foreign.kernel):
@@ -75,7 +75,7 @@ def end_foreign(machine: Machine, foreign: Foreign, talk: Talk) -> Detached:
                     f"{foreign.ops} has left and {name_ops(now)} came", hint="look again: `schedctl status`"
                 )
             return Detached(foreign, now)
-        talk.step(f"detaching {foreign.ops}: {foreign.way.text}")
+        host.talk.step(f"detaching {foreign.ops}: {foreign.way.text}")
         detach(foreign.way, machine.root)
         after = changes.wait_until(lambda now: is_gone(now, foreign.kernel), _DETACH_SECONDS)
         if not is_gone(after, foreign.kernel):
@@ -87,10 +87,5 @@ def end_foreign(machine: Machine, foreign: Foreign, talk: Talk) -> Detached:
 
 
 def _find_doubt(observed: Observed) -> str:
-    hidden = [one for one in observed.silent if not one.absent]
     outside = isinstance(observed.holder, Holder) and observed.holder.container is None
-    if not hidden or outside:
-        return ""
-    return "it may be a container of ours that cannot be seen: " + ", ".join(
-        f"{one.driver} does not answer ({one.why})" for one in hidden
-    )
+    return "" if outside else describe_hidden(observed.hidden)

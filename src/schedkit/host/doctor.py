@@ -6,46 +6,40 @@ from schedkit.errors import SchedkitError
 from schedkit.host.model import Machine
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.preflight import examine_kernel
-from schedkit.runtimes.drivers import DRIVERS, Silent
+from schedkit.runtimes.drivers import DRIVERS
 from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 
 # Ask a registry whether it is there; raises what kept it from answering.
 Probe = Callable[[str], None]
 
-_START = {
-    "podman": "systemctl enable --now podman.socket",
-    "docker": "systemctl enable --now docker",
-    "containerd": "systemctl enable --now containerd",
-}
-
 
 def examine(
     machine: Machine,
-    runtimes: Sequence[Runtime],
-    silent: Sequence[Silent],
+    runtimes: Runtimes,
     *,
     registries: Sequence[str] = (),
     probe: Probe | None = None,
 ) -> list[Check]:
     """The kernel, the runtimes and, given a `probe`, the registries of the catalog."""
-    checks = examine_kernel(machine.root) + examine_runtimes(runtimes, silent)
+    checks = examine_kernel(machine.root) + examine_runtimes(runtimes)
     return checks + [examine_registry(registry, probe) for registry in registries if probe]
 
 
-def examine_runtimes(runtimes: Sequence[Runtime], silent: Sequence[Silent]) -> list[Check]:
+def examine_runtimes(runtimes: Runtimes) -> list[Check]:
     """One check for each driver, none of which must be there, and one for all of them, of which one must."""
     answering = {one.driver: one for one in runtimes}
-    quiet = {one.driver: one for one in silent}
+    quiet = {one.driver: one for one in runtimes.unreachable}
     checks = [_examine_driver(driver, answering, quiet) for driver in DRIVERS if driver in answering or driver in quiet]
     working = [check for check in checks if check.outcome is Outcome.OK]
     if working:
-        return [*checks, Check("runtime.any", Outcome.OK, f"{len(working)} of {len(checks)} runtimes answer")]
+        return [*checks, Check("runtime.any", Outcome.OK, f"{len(working)} of {len(checks)} runtimes respond")]
     return [
         *checks,
         Check(
             "runtime.any",
             Outcome.ERROR,
-            "no container runtime answers",
+            "no container runtime responds",
             "install podman, docker or containerd and start its socket; schedctl must run as root",
         ),
     ]
@@ -61,19 +55,14 @@ def examine_registry(registry: str, probe: Probe) -> Check:
     return Check(name, Outcome.OK, f"{registry} answers")
 
 
-def is_blocked(checks: Sequence[Check]) -> bool:
-    """Whether a check failed without which no scheduler can run."""
-    return any(check.outcome is Outcome.ERROR for check in checks)
-
-
-def _examine_driver(driver: str, answering: dict[str, Runtime], quiet: dict[str, Silent]) -> Check:
-    name = f"runtime.{driver}_socket"
+def _examine_driver(driver: str, answering: dict[str, Runtime], quiet: dict[str, UnreachableRuntime]) -> Check:
+    name, start = f"runtime.{driver}_socket", f"systemctl enable --now {DRIVERS[driver].unit}"
     if driver in quiet:
         one = quiet[driver]
-        return Check(name, Outcome.WARNING, f"{one.socket}: {one.why}", _START[driver])
+        return Check(name, Outcome.WARNING, f"{one.socket}: {one.why}", start)
     runtime = answering[driver]
     try:
         version = runtime.fetch_version()
     except SchedkitError as error:
-        return Check(name, Outcome.WARNING, error.message, error.hint or _START[driver])
+        return Check(name, Outcome.WARNING, error.message, error.hint or start)
     return Check(name, Outcome.OK, f"{driver} {version} at {runtime.socket}")

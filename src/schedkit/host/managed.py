@@ -1,46 +1,32 @@
 """Join what the runtimes run with what the kernel says: which of our containers is in the slot."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from schedkit.errors import SchedkitError
 from schedkit.host.lock import is_held
 from schedkit.host.model import Attachment, Machine, Managed, Observed
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.drivers import Silent
 from schedkit.runtimes.labels import Label
+from schedkit.runtimes.view import Runtimes
 from schedkit.unknown import Unknown
-
-if TYPE_CHECKING:
-    from schedkit.runtimes.model import Runtime
 
 _TRIES = 3  # to see runtimes and kernel while nothing changes
 _LINK_SECONDS = 0.3  # what lies at most between the kernel saying enabled and the link being open in its process
 
 
-def observe(machine: Machine, runtimes: Sequence["Runtime"], silent: Iterable[Silent] = ()) -> Observed:
-    """Ask everybody; a runtime that fails to answer joins the silent ones."""
-    observed = _look(machine, runtimes, tuple(silent))
+def observe(machine: Machine, runtimes: Runtimes) -> Observed:
+    """Query the kernel and all runtimes; those that fail are reported as unreachable."""
+    observed = _look(machine, runtimes)
     for _ in range(_TRIES - 1):
         now = read_state(machine.root)
         if (now.state, now.enable_seq) == (observed.kernel.state, observed.kernel.enable_seq):
             break
-        observed = _look(machine, runtimes, tuple(silent))
+        observed = _look(machine, runtimes)
     return observed
-
-
-def fetch_managed(machine: Machine, runtimes: Sequence["Runtime"]) -> list[Managed]:
-    """Only the containers; raises if a runtime does not answer."""
-    observed = observe(machine, runtimes)
-    if observed.silent:
-        one = observed.silent[0]
-        raise SchedkitError(f"{one.driver} at {one.socket} did not tell its containers: {one.why}")
-    return list(observed.managed)
 
 
 def read_slot(root: Path) -> tuple[KernelState, Holder | Unknown | None]:
@@ -122,20 +108,15 @@ def supervisor_lock(machine: Machine, id: str) -> Path:
     return machine.lock.parent / f"supervise-{id}"
 
 
-def _look(machine: Machine, runtimes: Sequence["Runtime"], silent: tuple[Silent, ...]) -> Observed:
+def _look(machine: Machine, runtimes: Runtimes) -> Observed:
     kernel, holder = read_slot(machine.root)
-    containers: list[Container] = []
-    for runtime in runtimes:
-        try:
-            containers += runtime.fetch_containers()
-        except SchedkitError as error:
-            silent += (Silent(runtime.driver, runtime.socket, error.message, absent=False),)
+    containers = runtimes.fetch_containers()
     watched = frozenset(
         one.id
         for one in containers
         if one.labels.get(Label.RESTART, "no") != "no" and is_held(supervisor_lock(machine, one.id))
     )
-    return Observed(kernel, holder, tuple(join(containers, kernel, holder, watched)), silent)
+    return Observed(kernel, holder, tuple(join(containers, kernel, holder, watched)), tuple(runtimes.unreachable))
 
 
 def _last_word(image: str) -> str:

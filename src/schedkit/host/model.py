@@ -10,7 +10,7 @@ from schedkit.errors import ExitCode, UsageError
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Talk(Protocol):
         """Something the user should know though it goes on."""
 
 
-# Between resolve and pull: returns what Label.VERIFIED shall say, or raises. The issue of signatures puts its own here.
+# Between resolve and pull: returns what Label.VERIFIED shall say, or raises.
 Verify = Callable[["Image"], str]
 
 
@@ -40,6 +40,14 @@ class Machine(NamedTuple):
     root: Path = Path("/")
     lock: Path = Path("/run/schedkit/lock")
     now: Callable[[], datetime] = lambda: datetime.now().astimezone()
+
+
+class Host(NamedTuple):
+    """What every verb of the lifecycle works with: this machine, its runtimes, and who is told of the progress."""
+
+    machine: Machine
+    runtimes: Runtimes
+    talk: Talk
 
 
 class Restart(NamedTuple):
@@ -129,12 +137,17 @@ class Observed(NamedTuple):
     kernel: KernelState
     holder: Holder | Unknown | None
     managed: tuple[Managed, ...]
-    silent: tuple[Silent, ...] = ()  # drivers that could not be asked; what they run, nobody knows
+    unreachable: tuple[UnreachableRuntime, ...] = ()  # runtimes that could not be asked
 
     @property
     def running(self) -> tuple[Managed, ...]:
         """Those that have not ended, and were started."""
         return tuple(one for one in self.managed if one.running)
+
+    @property
+    def hidden(self) -> list[UnreachableRuntime]:
+        """Runtimes that are there and could not be asked: what they run is unknown."""
+        return [one for one in self.unreachable if not one.absent]
 
 
 class Summary(StrEnum):
@@ -165,4 +178,4 @@ class Status(NamedTuple):
     kernel: KernelState
     managed: tuple[Managed, ...]
     holder: Holder | Unknown | None
-    silent: tuple[Silent, ...] = ()  # drivers that could not be asked
+    unreachable: tuple[UnreachableRuntime, ...] = ()  # runtimes that could not be asked

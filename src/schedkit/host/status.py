@@ -1,7 +1,6 @@
 """The truth about this machine: what the kernel says, what the runtimes say, and whether the two agree."""
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
@@ -9,16 +8,13 @@ from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
-from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.view import Runtimes, describe_hidden
 from schedkit.unknown import Unknown
 
-if TYPE_CHECKING:
-    from schedkit.runtimes.model import Runtime
 
-
-def read_status(machine: Machine, runtimes: Sequence["Runtime"], silent: Iterable[Silent] = ()) -> Status:
+def read_status(machine: Machine, runtimes: Runtimes) -> Status:
     """Ask the kernel and all runtimes once, and judge."""
-    return judge(observe(machine, runtimes, silent))
+    return judge(observe(machine, runtimes))
 
 
 def judge(observed: Observed) -> Status:
@@ -32,7 +28,7 @@ def judge(observed: Observed) -> Status:
         kernel=observed.kernel,
         managed=observed.managed,
         holder=observed.holder,
-        silent=observed.silent,
+        unreachable=observed.unreachable,
     )
 
 
@@ -45,7 +41,8 @@ def _judge(observed: Observed) -> tuple[Summary, str, str]:
         attached = next((one.container.name for one in running if one.attachment is Attachment.YES), "none of them")
         return (
             Summary.MULTIPLE_MANAGED,
-            f"{len(running)} of our containers run ({names}), and a kernel takes one scheduler; attached: {attached}.",
+            f"{len(running)} containers managed by schedctl run ({names}), and a kernel takes one scheduler;"
+            f" attached: {attached}.",
             f"schedctl stop {_name_superfluous(running)}",
         )
     if running:
@@ -91,36 +88,32 @@ def _judge_empty(observed: Observed, state: State) -> tuple[Summary, str, str]:
         if state is State.UNSUPPORTED
         else "The kernel runs its own scheduler; none is attached"
     )
-    hidden = _list_hidden(observed)
+    hidden = describe_hidden(observed.hidden)
     if hidden:
         return (
             Summary.UNKNOWN,
-            f"{kernel_says}. Whether a container of ours runs is not known: {hidden}.",
+            f"{kernel_says}. Whether a container managed by schedctl runs is not known: {hidden}.",
             "schedctl doctor",
         )
-    return Summary.IDLE, f"{kernel_says}, and no container of ours runs.", ""
+    return Summary.IDLE, f"{kernel_says}, and no container managed by schedctl runs.", ""
 
 
 def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
     """Something is attached and we know of no container: foreign, unless it may be one that we cannot see."""
     ops, holder = name_ops(observed.kernel), observed.holder
-    hidden = _list_hidden(observed)
+    hidden = describe_hidden(observed.hidden)
     outside = isinstance(holder, Holder) and holder.container is None
     if hidden and not outside:
         return (
             Summary.UNKNOWN,
-            f"{ops} is attached, {describe_holder(holder)}; it may be one of ours that cannot be seen: {hidden}.",
+            f"{ops} is attached, {describe_holder(holder)}; it may be managed by schedctl: {hidden}.",
             "schedctl doctor",
         )
     return (
         Summary.ORPHANED_KERNEL_STATE,
-        f"{ops} is attached, {describe_holder(holder)}, and it is none of ours.",
+        f"{ops} is attached, {describe_holder(holder)}; it is not managed by schedctl.",
         "schedctl detach",
     )
-
-
-def _list_hidden(observed: Observed) -> str:
-    return ", ".join(f"{one.driver} does not answer ({one.why})" for one in observed.silent if not one.absent)
 
 
 def _name_superfluous(running: Sequence[Managed]) -> str:

@@ -1,7 +1,7 @@
 """Stop what we run: end it, see the kernel let go of it, and remove what it leaves."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, UsageError
@@ -9,13 +9,12 @@ from schedkit.host import containers
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
-from schedkit.host.model import Attachment, Machine, Managed, Observed, Talk
+from schedkit.host.model import Attachment, Host, Machine, Managed, Observed
 from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
-from schedkit.runtimes.drivers import Silent
-from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.view import unseen
 
 STOP_SECONDS = 10.0
 _DETACH_SECONDS = 10.0  # from the process's end until the kernel has put all tasks back
@@ -32,38 +31,22 @@ class Stopped(NamedTuple):
     seconds: float
 
 
-def stop(
-    machine: Machine,
-    runtimes: Sequence[Runtime],
-    which: str | None,
-    talk: Talk,
-    *,
-    timeout: float = STOP_SECONDS,
-    silent: Iterable[Silent] = (),
-) -> Stopped:
+def stop(host: Host, which: str | None, *, timeout: float = STOP_SECONDS) -> Stopped:
     """Stop the one that `which` names, or the only one there is; of ended ones, remove what is left."""
-    with hold_lock(machine.lock):
-        observed = observe(machine, runtimes, silent)
-        return _stop(machine, runtimes, observed, find(observed, which), timeout, talk)
+    with hold_lock(host.machine.lock):
+        observed = observe(host.machine, host.runtimes)
+        return _stop(host, observed, find(observed, which), timeout)
 
 
-def stop_all(
-    machine: Machine,
-    runtimes: Sequence[Runtime],
-    talk: Talk,
-    *,
-    timeout: float = STOP_SECONDS,
-    silent: Iterable[Silent] = (),
-) -> list[Stopped]:
+def stop_all(host: Host, *, timeout: float = STOP_SECONDS) -> list[Stopped]:
     """Stop and remove everything of ours; nothing to do is fine."""
-    with hold_lock(machine.lock):
-        observed = observe(machine, runtimes, silent)
-        for one in observed.silent:
-            if not one.absent:
-                talk.warn(f"{one.driver} does not answer ({one.why}): what it runs stays")
+    with hold_lock(host.machine.lock):
+        observed = observe(host.machine, host.runtimes)
+        for hidden in observed.hidden:
+            host.talk.warn(f"{hidden}: what it runs stays")
         # The attached one last: those beside it would take the slot the moment it is free.
         ordered = sorted(observed.managed, key=lambda one: one.attachment is Attachment.YES)
-        return [_stop(machine, runtimes, observed, one, timeout, talk) for one in ordered]
+        return [_stop(host, observed, one, timeout) for one in ordered]
 
 
 def find(observed: Observed, which: str | None) -> Managed:
@@ -77,16 +60,12 @@ def find(observed: Observed, which: str | None) -> Managed:
                     "which one? " + ", ".join(_tell(one) for one in matching),
                     hint="name one of them by its id, or all with --all",
                 )
-    unseen = ", ".join(one.driver for one in observed.silent if not one.absent)
-    raise NotFoundError(
-        f"no container of ours is called {which}" if which else "no container of ours is here",
-        hint=f"{unseen} could not be asked; `schedctl doctor` tells why" if unseen else "`schedctl ps` lists them",
+    what = (
+        f"no container managed by schedctl is called {which}" if which else "no container managed by schedctl is here"
     )
-
-
-def find_runtime(runtimes: Sequence[Runtime], container: Container) -> Runtime:
-    """The one that runs it."""
-    return next(one for one in runtimes if one.driver == container.driver)
+    if observed.hidden:
+        raise unseen(what, observed.hidden)
+    raise NotFoundError(what, hint="`schedctl ps --all` lists them")
 
 
 def wait_detached(machine: Machine, changes: Changes, attached: KernelState) -> None:
@@ -112,10 +91,9 @@ def is_gone(now: KernelState, attached: KernelState) -> bool:
     )
 
 
-def _stop(
-    machine: Machine, runtimes: Sequence[Runtime], observed: Observed, one: Managed, timeout: float, talk: Talk
-) -> Stopped:
-    container, runtime = one.container, find_runtime(runtimes, one.container)
+def _stop(host: Host, observed: Observed, one: Managed, timeout: float) -> Stopped:
+    machine, talk = host.machine, host.talk
+    container, runtime = one.container, host.runtimes.find(one.container)
     attached = one.attachment is Attachment.YES
     begun = time.monotonic()
     ended = containers.Ended(container.exit_code, killed=False)

@@ -19,6 +19,7 @@ from schedkit.host.slot import check_free
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.view import Runtimes
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
@@ -139,7 +140,7 @@ class _Supervisor:
 
     def _restart(self, scheduler: str, name: str) -> str:
         """Start it and tell what happened; one that does not attach is ended, which is a failure like others."""
-        check_free(observe(self._machine, [self._runtime]), scheduler)
+        check_free(observe(self._machine, Runtimes([self._runtime])), scheduler)
         try:
             with Attempt(self._machine, self._runtime, self._id, scheduler) as attempt:
                 attempt.start()

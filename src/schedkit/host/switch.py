@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from schedkit.errors import SchedkitError, UsageError
@@ -10,14 +9,15 @@ from schedkit.host import containers
 from schedkit.host.attaching import Attempt
 from schedkit.host.errors import NotAttachedError, NotDetachedError, RolledBackError, SchedulerError
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Attachment, Machine, Managed, Observed, RunRequest, Switched, Talk, Verify
-from schedkit.host.run import check_kernel, look, pull
+from schedkit.host.model import Attachment, Host, Managed, Observed, RunRequest, Switched, Talk, Verify
+from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
 from schedkit.host.slot import check_free, name_ops, taken
-from schedkit.host.stop import STOP_SECONDS, find_runtime, is_gone
+from schedkit.host.stop import STOP_SECONDS, is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.model import Runtime
+from schedkit.runtimes.view import Runtimes
 
 _KILLED_SECONDS = 10.0  # from SIGKILL until the kernel has let go
 _BACK_SECONDS = 30.0  # what the old one gets at least to attach again
@@ -33,43 +33,40 @@ class _Old:
     told: bool = False
 
 
-def switch(
-    machine: Machine,
-    runtime: Runtime,
-    all_runtimes: Sequence[Runtime],
-    request: RunRequest,
-    verify: Verify,
-    talk: Talk,
-    *,
-    stop_timeout: float = STOP_SECONDS,
-) -> Switched:
+def check_switch(host: Host, scheduler: str) -> None:
+    """What can be known before the network is asked: whether what is attached may be replaced, and a runtime there."""
+    _find_old(observe_settled(host), host.runtimes, scheduler)
+    check_runtimes(host)
+
+
+def switch(host: Host, request: RunRequest, verify: Verify, *, stop_timeout: float = STOP_SECONDS) -> Switched:
     """Everything that can be is done before the old one stops; if the new one does not attach, the old one comes back.
 
     The gap is from the moment we see the kernel let go of the old scheduler to the moment we see the new one enabled.
     """
-    check_kernel(machine, request)
-    _find_old(look(machine, all_runtimes), all_runtimes, request)
+    check_image(host, request)
     verified = verify(request.image)
-    pull(runtime, request, talk)
-    with hold_lock(machine.lock):
-        observed = look(machine, all_runtimes)
-        old = _find_old(observed, all_runtimes, request)
-        name = containers.choose_name(runtime, request, talk)
-        spec = containers.make_spec(machine, request, name, verified)
-        id = containers.create(runtime, request, spec, talk)
+    pull(host, request)
+    runtime = host.runtimes.chosen
+    with hold_lock(host.machine.lock):
+        observed = observe_settled(host)
+        old = _find_old(observed, host.runtimes, request.scheduler)
+        name = containers.choose_name(runtime, request, host.talk)
+        spec = containers.make_spec(host.machine, request, name, verified)
+        id = containers.create(runtime, request, spec, host.talk)
         try:
-            switched = _exchange(machine, runtime, id, request, observed, old, stop_timeout, talk)
+            switched = _exchange(host, id, request, observed, old, stop_timeout)
         except BaseException as error:
-            containers.discard(runtime, id, talk)
+            containers.discard(runtime, id, host.talk)
             if old and old.told:
-                _bring_back(machine, old, request, error, talk)
+                _bring_back(host, old, request, error)
             raise
         if old:
-            _remove_old(old, talk)
+            _remove_old(old, host.talk)
         return switched
 
 
-def _find_old(observed: Observed, runtimes: Sequence[Runtime], request: RunRequest) -> _Old | None:
+def _find_old(observed: Observed, runtimes: Runtimes, scheduler: str) -> _Old | None:
     running = observed.running
     if len(running) > 1:
         raise UsageError(
@@ -77,26 +74,23 @@ def _find_old(observed: Observed, runtimes: Sequence[Runtime], request: RunReque
             hint="`schedctl stop` all but one of them first",
         )
     if not running:
-        check_free(observed, request.scheduler)
+        check_free(observed, scheduler)
         return None
     one = running[0]
     attached = observed.kernel.state is State.ENABLED
     if attached and one.attachment is Attachment.NO:
-        raise taken(observed, request.scheduler)
-    return _Old(one, find_runtime(runtimes, one.container), attached)
+        raise taken(observed, scheduler)
+    return _Old(one, runtimes.find(one.container), attached)
 
 
 def _exchange(
-    machine: Machine,
-    runtime: Runtime,
-    id: str,
-    request: RunRequest,
-    observed: Observed,
-    old: _Old | None,
-    stop_timeout: float,
-    talk: Talk,
+    host: Host, id: str, request: RunRequest, observed: Observed, old: _Old | None, stop_timeout: float
 ) -> Switched:
-    with Attempt(machine, runtime, id, request.scheduler) as attempt, Changes(machine.root) as changes:
+    machine, talk = host.machine, host.talk
+    with (
+        Attempt(machine, host.runtimes.chosen, id, request.scheduler) as attempt,
+        Changes(machine.root) as changes,
+    ):
         free_since = None
         if old:
             talk.step(f"stopping {old.managed.container.name}")
@@ -130,16 +124,16 @@ def _end_old(changes: Changes, old: _Old, kernel: KernelState, timeout: float, t
     return free_since
 
 
-def _bring_back(machine: Machine, old: _Old, request: RunRequest, error: BaseException, talk: Talk) -> None:
-    """Have the old one attached again and raise what tells so."""
+def _bring_back(host: Host, old: _Old, request: RunRequest, error: BaseException) -> None:
+    """Restart the previous scheduler, then raise RolledBackError (NotAttachedError if that fails too)."""
     name, runtime, id = old.managed.container.name, old.runtime, old.managed.container.id
     log = error.log if isinstance(error, SchedulerError) else ()
     told = error.message if isinstance(error, SchedkitError) else "interrupted"
-    talk.step(f"{request.scheduler} did not attach: starting {name} again")
+    host.talk.step(f"{request.scheduler} did not attach: starting {name} again")
     try:
         if runtime.fetch_container(id).state is not ContainerState.EXITED:
             containers.end(runtime, id, STOP_SECONDS)  # it may be just leaving
-        with Attempt(machine, runtime, id, old.managed.scheduler) as attempt:
+        with Attempt(host.machine, runtime, id, old.managed.scheduler) as attempt:
             attempt.start()
             if old.attached:
                 attempt.wait(max(_BACK_SECONDS, request.timeout))

@@ -11,14 +11,15 @@ from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
-_FIRST_VERSION = (6, 12)
+OLDEST_KERNEL = "6.12"  # the first with sched_ext
+_OLDEST = (6, 12)
 _OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_CLASS_EXT")
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 _MANAGERS = {"scx_loader": "systemctl stop scx_loader", "bpfman": "systemctl stop bpfman"}  # by their process
 _MANAGER_UNITS = {"scx.service": "systemctl stop scx"}  # by their cgroup: the process is the scheduler itself
 
 
-def examine_kernel(root: Path = Path("/"), *, min_version: str = "6.12") -> list[Check]:
+def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) -> list[Check]:
     """Every check of the kernel, of our capabilities and of other managers, in the order people read them."""
     config = read_config(root)
     return [
@@ -36,7 +37,7 @@ def examine_kernel(root: Path = Path("/"), *, min_version: str = "6.12") -> list
     ]
 
 
-def find_obstacles(root: Path = Path("/"), *, min_version: str = "6.12") -> list[Check]:
+def find_obstacles(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) -> list[Check]:
     """Only what surely keeps every scheduler from attaching, and is quick to see: the look before a start.
 
     Our capabilities are not among it: the scheduler runs with those the container runtime gives it.
@@ -72,7 +73,7 @@ def _check_version(root: Path, min_version: str) -> Check:
         return Check(name, Outcome.OK, release)
     seen, fix = f"{release}, older than {min_version}", f"boot a kernel of {min_version} or later"
     # Some distributions brought sched_ext to older kernels.
-    backported = wanted <= _FIRST_VERSION and (root / "sys/kernel/sched_ext").is_dir()
+    backported = wanted <= _OLDEST and (root / "sys/kernel/sched_ext").is_dir()
     return Check(name, Outcome.WARNING if backported else Outcome.ERROR, seen, fix)
 
 
@@ -85,7 +86,7 @@ def _check_sched_ext(root: Path) -> Check:
     if isinstance(state, Unknown):
         return Check(name, Outcome.UNKNOWN, state.why, "mount sysfs and /sys/kernel/sched_ext where this runs")
     if state is State.UNSUPPORTED:
-        fix = "boot a kernel of 6.12 or later built with CONFIG_SCHED_CLASS_EXT=y"
+        fix = f"boot a kernel of {OLDEST_KERNEL} or later built with CONFIG_SCHED_CLASS_EXT=y"
         return Check(name, Outcome.ERROR, f"{root / 'sys/kernel/sched_ext'} is not there", fix)
     return Check(name, Outcome.OK, f"present, {state}")
 

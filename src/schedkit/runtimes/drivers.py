@@ -1,70 +1,77 @@
 """Which runtimes are there, and how to reach them."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from schedkit.errors import NoPermissionError, UsageError
+from schedkit.errors import NoPermissionError, sudo_hint
 from schedkit.runtimes.probe import Answered, Failed, probe
+from schedkit.runtimes.view import Notice, Runtimes, UnreachableRuntime, ignore
 
 if TYPE_CHECKING:
     from schedkit.runtimes.model import Runtime
 
-DRIVERS = ("podman", "docker", "containerd")  # auto takes the first whose socket answers, in this order
-SOCKETS = {
-    "podman": "/run/podman/podman.sock",
-    "docker": "/run/docker.sock",
-    "containerd": "/run/containerd/containerd.sock",
-}
-CONNECT_SECONDS = 0.1  # what a dead or silent socket may cost
-PATIENT_SECONDS = 5.0  # for the one that the user named: systemd may have to start it first
-# Where users of these runtimes name another socket, as their own tools take it.
-_VARIABLES = {"podman": "CONTAINER_HOST", "docker": "DOCKER_HOST", "containerd": "CONTAINERD_ADDRESS"}
-_UNITS = {"podman": "podman.socket", "docker": "docker", "containerd": "containerd"}
+# A socket that accepts is a runtime that is there: systemd may have to start it first, on a machine that is busy.
+RESPONSE_SECONDS = 10.0
 
 
-class Silent(NamedTuple):
-    """A driver that does not answer. `absent`: there is no socket at all, so nothing of it runs here."""
+class Driver(NamedTuple):
+    """What is to be known of a runtime before it is spoken to."""
 
-    driver: str
     socket: str
-    why: str
-    absent: bool
+    variable: str  # by which its users name another socket, as its own tools take it
+    unit: str  # of systemd
 
 
-def open_runtime(driver: str, socket: str | None = None) -> "Runtime":
-    """The runtime behind one driver; UnavailableError with a hint if it does not answer."""
-    if driver not in DRIVERS:
-        raise UsageError(f"no such driver: {driver}", hint=f"there are {', '.join(DRIVERS)}")
-    path = socket or socket_of(driver, os.environ)
-    outcome = probe({driver: path}, PATIENT_SECONDS)[driver]
-    if isinstance(outcome, Failed):
-        hint = f"start it, for example: systemctl start {_UNITS[driver]}; or name its socket with --socket"
-        if outcome.error is NoPermissionError:
-            hint = "run it as root, with sudo for example"
-        raise outcome.error(f"{driver} does not answer at {path}: {outcome.why}", hint=hint)
-    return _open(driver, path, outcome)
+# In this order: auto takes the first that responds.
+DRIVERS = {
+    "podman": Driver("/run/podman/podman.sock", "CONTAINER_HOST", "podman.socket"),
+    "docker": Driver("/run/docker.sock", "DOCKER_HOST", "docker"),
+    "containerd": Driver("/run/containerd/containerd.sock", "CONTAINERD_ADDRESS", "containerd"),
+}
 
 
 def find_runtimes(
-    drivers: Sequence[str] = DRIVERS, seconds: float = CONNECT_SECONDS
-) -> tuple[list["Runtime"], list[Silent]]:
-    """All runtimes that answer, in order, and those that do not and why. They are asked at the same time."""
-    sockets = {driver: socket_of(driver, os.environ) for driver in drivers}
-    runtimes, silent = [], []
-    for driver, outcome in probe(sockets, seconds).items():
+    driver: str | None = None,
+    socket: str | None = None,
+    *,
+    notice: Notice = ignore,
+    seconds: float = RESPONSE_SECONDS,
+) -> Runtimes:
+    """Ask all drivers at the same time; `driver` gets new containers, and listens at `socket` if that is given.
+
+    An absent socket and one that refuses cost nothing; one that accepts is waited for, at most `seconds`.
+    """
+    sockets = {name: find_socket(name, os.environ) for name in DRIVERS}
+    if driver and socket:
+        sockets[driver] = socket
+
+    def tell(slow: list[str]) -> None:
+        notice("waiting for " + " and ".join(f"{name} to respond at {sockets[name]}" for name in slow))
+
+    responding: list[Runtime] = []
+    unreachable: list[UnreachableRuntime] = []
+    for name, outcome in probe(sockets, seconds, tell).items():
         if isinstance(outcome, Failed):
-            silent.append(Silent(driver, sockets[driver], outcome.why, outcome.absent))
+            named = name == driver and socket is not None  # somebody says that it is there, and may be right
+            unreachable.append(_describe(name, sockets[name], outcome, absent=outcome.absent and not named))
         else:
-            runtimes.append(_open(driver, sockets[driver], outcome))
-    return runtimes, silent
+            responding.append(_open(name, sockets[name], outcome))
+    return Runtimes(responding, unreachable, driver=driver, notice=notice)
 
 
-def socket_of(driver: str, environment: Mapping[str, str]) -> str:
+def find_socket(driver: str, environment: Mapping[str, str]) -> str:
     """Where the driver's runtime listens; a variable that names something else than a unix socket is not for us."""
-    named = environment.get(_VARIABLES[driver], "")
+    named = environment.get(DRIVERS[driver].variable, "")
     path = named.removeprefix("unix://")
-    return path if path.startswith("/") else SOCKETS[driver]
+    return path if path.startswith("/") else DRIVERS[driver].socket
+
+
+def _describe(driver: str, socket: str, failed: Failed, *, absent: bool) -> UnreachableRuntime:
+    hint = f"start it, for example: systemctl start {DRIVERS[driver].unit}; or name its socket with --socket"
+    if failed.error is NoPermissionError:
+        hint = sudo_hint()
+    return UnreachableRuntime(driver, socket, failed.why, absent, failed.error, hint)
 
 
 def _open(driver: str, path: str, answered: Answered) -> "Runtime":

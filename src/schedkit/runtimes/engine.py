@@ -1,5 +1,6 @@
 """Podman and docker: both serve Docker's HTTP API, so one driver speaks to either."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -17,7 +18,7 @@ from schedkit.runtimes.engine_answers import (
     parse_repositories,
 )
 from schedkit.runtimes.labels import PROVIDER, Label
-from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec, Progress
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
@@ -56,7 +57,8 @@ class Engine:
         name, value = PROVIDER
         wish = "list containers"
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
-        listed = self._fetch_json("/containers/json", wish, query=query)
+        deadline = time.monotonic() + LOOK_SECONDS
+        listed = self._fetch_json("/containers/json", wish, query=query, seconds=LOOK_SECONDS)
         try:
             ids = [item["Id"] for item in listed]
         except (KeyError, TypeError) as error:
@@ -64,7 +66,7 @@ class Engine:
         containers = []
         for id in ids:
             try:
-                containers.append(self._fetch_aged(id))
+                containers.append(self._fetch_aged(id, seconds=max(0.001, deadline - time.monotonic())))
             except NotFoundError:
                 continue  # it went since the list was made
         # The list tells whole seconds and podman's order within one is any; an inspection tells the exact time.
@@ -97,7 +99,9 @@ class Engine:
         """Make a container of `repository@digest`, so that what runs is what was resolved."""
         wish = f"create container {spec.name}"
         body = self._describe(content, spec)
-        answer = self._call("POST", "/containers/create", wish, query={"name": spec.name}, body=body)
+        answer = self._call(
+            "POST", "/containers/create", wish, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
+        )
         if answer.status == 201:
             try:
                 return str(self._door.parse(answer.body, wish)["Id"])
@@ -217,22 +221,24 @@ class Engine:
         except (AttributeError, TypeError) as error:
             raise self._senseless(wish) from error
 
-    def _fetch_aged(self, id: str) -> tuple[float, Container]:
+    def _fetch_aged(self, id: str, seconds: float | None = None) -> tuple[float, Container]:
         wish = f"inspect container {id[:12]}"
-        told = self._inspect(id, wish)
+        told = self._inspect(id, wish, seconds)
         try:
             return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
         except (KeyError, TypeError, ValueError) as error:
             raise self._senseless(wish) from error
 
-    def _inspect(self, id: str, wish: str) -> dict[str, Any]:
-        told = self._fetch_json(f"/containers/{id}/json", wish)
+    def _inspect(self, id: str, wish: str, seconds: float | None = None) -> dict[str, Any]:
+        told = self._fetch_json(f"/containers/{id}/json", wish, seconds=seconds)
         if not isinstance(told, dict):
             raise self._senseless(wish)
         return told
 
-    def _fetch_json(self, target: str, wish: str, query: Mapping[str, str] | None = None) -> Any:
-        answer = self._call("GET", target, wish, query=query)
+    def _fetch_json(
+        self, target: str, wish: str, query: Mapping[str, str] | None = None, seconds: float | None = None
+    ) -> Any:
+        answer = self._call("GET", target, wish, query=query, seconds=seconds)
         if answer.status != 200:
             raise self._failure(answer, wish)
         return self._door.parse(answer.body, wish)
@@ -240,14 +246,21 @@ class Engine:
     def _change(
         self, method: str, target: str, wish: str, *, fine: tuple[int, ...], query: Mapping[str, str] | None = None
     ) -> None:
-        answer = self._call(method, target, wish, query=query)
+        answer = self._call(method, target, wish, query=query, seconds=CHANGE_SECONDS)
         if answer.status not in fine:
             raise self._failure(answer, wish)
 
     def _call(
-        self, method: str, target: str, wish: str, *, query: Mapping[str, str] | None = None, body: object = None
+        self,
+        method: str,
+        target: str,
+        wish: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        seconds: float | None = None,
     ) -> Answer:
-        seconds = READ_SECONDS if method == "GET" else CHANGE_SECONDS
+        seconds = READ_SECONDS if seconds is None else seconds
         return self._door.call(method, self._api_prefix() + target, wish, query=query, body=body, seconds=seconds)
 
     def _api_prefix(self) -> str:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container
 
+LOOK_SECONDS = 10.0  # what listing the containers may take: everybody who looks at this machine waits for it
 SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound into each container
 
 # Told of how far a pull is: bytes done, bytes in all (0 while nobody knows).
@@ -40,7 +41,7 @@ class Runtime(Protocol):
         """Of the runtime; also how one asks whether it answers at all."""
 
     def fetch_containers(self) -> list[Container]:
-        """All of schedkit's and the original's, oldest first, finished ones too."""
+        """All of schedkit's and the Go schedctl's, oldest first, finished ones too; within LOOK_SECONDS."""
 
     def fetch_container(self, id: str) -> Container:
         """One by its full id."""

@@ -1,11 +1,12 @@
-"""Does anybody answer at a socket? All are asked at once; not even `socket` is imported before there is one to ask."""
+"""Does a runtime respond at a socket? All are asked at once; `socket` is imported only if there is one to ask."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NoAnswerError, NoPermissionError, SchedkitError, UnavailableError
+from schedkit.runtimes.view import ask_all, ignore
 
 if TYPE_CHECKING:
     import socket
@@ -16,16 +17,17 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 
 _FRAME_HEADER = 9
 _SETTINGS = 4
 _MOST = 16 * 1024
+_PAUSE_SECONDS = 0.05  # until a queue of connections that is full is tried again
 
 
 class Answered(NamedTuple):
-    """Somebody is there; `api` is the version of the API that an engine offers."""
+    """A runtime responds; `api` is the version of the API that an engine offers."""
 
     api: str = ""
 
 
 class Failed(NamedTuple):
-    """Nobody answers: why, as which error where this one is needed; `absent` if there is no socket at all."""
+    """None does: why, as which error where this one is needed; `absent` if there is no socket at all."""
 
     why: str
     error: type[SchedkitError] = UnavailableError
@@ -33,13 +35,18 @@ class Failed(NamedTuple):
 
 
 Outcome = Answered | Failed
-_ABSENT = Failed("there is no such socket", absent=True)
+_ABSENT = Failed("no such socket", absent=True)
 
 
-def probe(sockets: Mapping[str, str], seconds: float) -> dict[str, Outcome]:
-    """Ask all drivers at their sockets; together they take no longer than `seconds`."""
+def probe(
+    sockets: Mapping[str, str], seconds: float, notice: Callable[[list[str]], None] = ignore
+) -> dict[str, Outcome]:
+    """Ask all drivers at their sockets; together they take no longer than `seconds`.
+
+    `notice` is told, once, who has been waited for for a while.
+    """
     there = {driver: path for driver, path in sockets.items() if not _is_absent(path)}
-    outcomes = _ask_all(there, seconds) if there else {}
+    outcomes = ask_all(there, lambda driver: _ask(driver, there[driver], seconds), notice) if there else {}
     return {driver: outcomes[driver] if driver in there else _ABSENT for driver in sockets}
 
 
@@ -54,30 +61,10 @@ def _is_absent(path: str) -> bool:
     return False
 
 
-def _ask_all(sockets: Mapping[str, str], seconds: float) -> dict[str, Outcome]:
-    import threading
-
-    outcomes: dict[str, Outcome] = {}
-
-    def ask(driver: str, path: str) -> None:
-        outcomes[driver] = _ask(driver, path, seconds)
-
-    threads = [threading.Thread(target=ask, args=item, daemon=True) for item in sockets.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
-
-
 def _ask(driver: str, path: str, seconds: float) -> Outcome:
-    import socket
-
+    deadline = time.monotonic() + seconds
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(seconds)
-            connection.connect(path)
-            deadline = time.monotonic() + seconds
+        with _connect(path, deadline) as connection:
             return (
                 _ask_containerd(connection, deadline)
                 if driver == "containerd"
@@ -86,13 +73,33 @@ def _ask(driver: str, path: str, seconds: float) -> Outcome:
     except FileNotFoundError:
         return _ABSENT
     except PermissionError:
-        return Failed("no permission", NoPermissionError)
+        return Failed("permission denied", NoPermissionError)
     except ConnectionRefusedError:
-        return Failed("nobody listens at it")
-    except (TimeoutError, BlockingIOError):  # the latter when more wait to be accepted than there is room for
-        return Failed(f"no answer within {seconds * 1000:.0f} ms", NoAnswerError)
+        return Failed("connection refused")
+    except TimeoutError:
+        return Failed(f"no response within {seconds:g} s", NoAnswerError)
     except OSError as error:
         return Failed(error.strerror or str(error))
+
+
+def _connect(path: str, deadline: float) -> "socket.socket":
+    import socket
+
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        while True:
+            connection.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                connection.connect(path)
+            except BlockingIOError:  # more wait to be accepted than there is room for: it is there, and busy
+                if time.monotonic() >= deadline:
+                    raise TimeoutError from None
+                time.sleep(_PAUSE_SECONDS)
+            else:
+                return connection
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _ask_engine(driver: str, connection: "socket.socket", deadline: float) -> Outcome:
@@ -102,14 +109,14 @@ def _ask_engine(driver: str, connection: "socket.socket", deadline: float) -> Ou
         said += piece
     head, *lines = said.partition(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
     if not head.startswith("HTTP/1."):
-        return Failed("what answers is no container engine")
+        return Failed("not a container engine")
     if " 200" not in head:
-        return Failed(f"it answers {head!r}")
+        return Failed(f"it responds {head!r}")
     fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     # Where podman stands in for docker, both sockets lead to it; its containers must not be counted twice.
     behind = "podman" if "libpod-api-version" in fields else "docker"
     if behind != driver:
-        return Failed(f"it is {behind} that answers there", absent=True)
+        return Failed(f"{behind} responds there", absent=True)
     return Answered(fields.get("api-version", ""))
 
 
@@ -119,7 +126,7 @@ def _ask_containerd(connection: "socket.socket", deadline: float) -> Outcome:
     while len(said) < _FRAME_HEADER and (piece := _receive(connection, deadline, said)):
         said += piece
     if len(said) < _FRAME_HEADER or said[3] != _SETTINGS:
-        return Failed("what answers is not containerd")
+        return Failed("not containerd")
     return Answered()
 
 

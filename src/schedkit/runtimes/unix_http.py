@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
 from schedkit.runtimes.http1 import Response, format_request
 
-READ_SECONDS = 30.0  # for what only looks
+READ_SECONDS = 30.0  # for what reads more than that
 CHANGE_SECONDS = 120.0  # for what makes, starts, signals or removes something
 _PIECE = 64 * 1024
 _MOST = 16 * 1024 * 1024  # of an answer that is read whole

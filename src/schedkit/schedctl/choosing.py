@@ -9,15 +9,14 @@ from schedkit.schedctl.session import Session
 def choose_container(session: Session, which: str | None) -> tuple[Runtime, Container]:
     """By id or its beginning, by name or by scheduler; without, the one that runs, or else that ended last."""
     from schedkit.host.managed import observe
-    from schedkit.host.stop import find, find_runtime
+    from schedkit.host.stop import find
 
-    runtimes, silent = session.find_runtimes(patiently=True)
-    observed = observe(session.machine, runtimes, silent)
+    observed = observe(session.machine, session.runtimes)
     if which is None and not observed.running and observed.managed:
         container = max(observed.managed, key=_when).container
     else:
         container = find(observed, which).container
-    return find_runtime(runtimes, container), container
+    return session.runtimes.find(container), container
 
 
 def _when(managed: Managed) -> float:

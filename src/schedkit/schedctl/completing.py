@@ -3,27 +3,28 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from click.shell_completion import CompletionItem
-
 if TYPE_CHECKING:
     import click
+    from click.shell_completion import CompletionItem
 
     from schedkit.schedctl.session import Session
 
-Items = list[CompletionItem[str]]
+    Items = list[CompletionItem[str]]  # only for the checker: no class of click's is generic before 8.4.2
 
 
-def complete_scheduler(context: "click.Context", _parameter: "click.Parameter", start: str) -> Items:
+def complete_scheduler(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
     """Names of the catalog, as far as they can be known without a network."""
     return _offer(context, start, _read_names)
 
 
-def complete_container(context: "click.Context", _parameter: "click.Parameter", start: str) -> Items:
+def complete_container(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
     """Ids and names of our containers."""
     return _offer(context, start, _fetch_ids)
 
 
-def _offer(context: "click.Context", start: str, find: Callable[["Session"], list[tuple[str, str]]]) -> Items:
+def _offer(context: "click.Context", start: str, find: Callable[["Session"], list[tuple[str, str]]]) -> "Items":
+    from click.shell_completion import CompletionItem
+
     from schedkit.schedctl.options import read_flags
     from schedkit.schedctl.session import open_session
 
@@ -45,7 +46,6 @@ def _read_names(session: "Session") -> list[tuple[str, str]]:
 
 def _fetch_ids(session: "Session") -> list[tuple[str, str]]:
     found = []
-    for runtime in session.find_runtimes()[0]:
-        for container in runtime.fetch_containers():
-            found += [(container.id[:12], container.image), (container.name, container.image)]
+    for container in session.runtimes.fetch_containers():
+        found += [(container.id[:12], container.image), (container.name, container.image)]
     return found

@@ -32,7 +32,7 @@ def follow_logs(session: Session, runtime: Runtime, container: Container) -> int
             write_logs(session, runtime, container.id, follow=True)
             code = runtime.wait(container.id, EXIT_SECONDS)
         except BaseException as error:
-            stop(session.machine, [runtime], container.id, session.talk)
+            stop(session.host, container.id)
             if isinstance(error, KeyboardInterrupt):
                 return ExitCode.OK
             raise

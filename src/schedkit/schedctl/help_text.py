@@ -8,8 +8,8 @@ Usage: schedctl [OPTIONS] COMMAND [ARGS]...
 
 Options:
   -d, --driver auto|podman|docker|containerd
-                                  The container runtime. auto, unless said:
-                                  the first that answers, in this order.
+                                  Runtime for new containers [default: auto,
+                                  the first that responds].
   --socket PATH                   Where the runtime listens, if not in the
                                   usual place.
   --catalog FILE|URL              Look names up here first; may be given

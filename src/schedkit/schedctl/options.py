@@ -54,7 +54,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             "--driver",
             metavar="|".join(DRIVER_NAMES),
             shell_complete=_complete_driver,
-            help="The container runtime. auto, unless said: the first that answers, in this order.",
+            help="Runtime for new containers [default: auto, the first that responds].",
         ),
         option("--socket", metavar="PATH", help="Where the runtime listens, if not in the usual place."),
         option(

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from schedkit.errors import UsageError
-from schedkit.host.model import RunRequest, parse_restart
+from schedkit.host.model import Restart, RunRequest, parse_restart
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, Function
 from schedkit.schedctl.session import Session
@@ -37,7 +37,7 @@ def request_options(function: Function) -> Function:
         click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler),
         click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS...]"),
         click.option("--version", metavar="TAG", help="This version, not the newest."),
-        click.option("--name", "container", metavar="NAME", help="Call the container so."),
+        click.option("--name", "container", metavar="NAME", help="Container name [default: the scheduler's]."),
         click.option(
             "-e",
             "--env",
@@ -74,8 +74,21 @@ def request_options(function: Function) -> Function:
     return function
 
 
-def make_request(
-    session: Session,
+class Order(NamedTuple):
+    """The command line, checked as far as it can be without asking anybody."""
+
+    name: str
+    version: str | None
+    container: str | None
+    args: tuple[str, ...]
+    env: Mapping[str, str]
+    host_network: bool
+    restart: Restart
+    timeout: float
+    wait: bool
+
+
+def parse_order(
     name: str,
     args: Sequence[str],
     *,
@@ -86,26 +99,31 @@ def make_request(
     restart: str,
     timeout: float,
     wait: bool = True,
-) -> RunRequest:
-    """Resolve the name to an image, by digest; everything that can be wrong on the command line is said before."""
+) -> Order:
+    """Everything that can be wrong on the command line."""
     policy = parse_restart(restart)
     if policy.on_failure and not wait:
-        raise UsageError("--restart watches over a scheduler that attached", hint="leave --no-wait away")
+        raise UsageError("--restart cannot be used with --no-wait", hint="only a scheduler that attached is restarted")
     variables = parse_env(env, os.environ)
-    named = session.find(name, version)
+    return Order(name, version, container, tuple(args), variables, network == "host", policy, timeout, wait)
+
+
+def make_request(session: Session, order: Order) -> RunRequest:
+    """Resolve the name to an image, by digest."""
+    named = session.find(order.name, order.version)
     session.talk.step(f"resolving {named.reference}")
     image = session.fetch_image(named)
     session.talk.detail(f"{image.reference} is {image.digest}")
     return RunRequest(
         image=image,
         scheduler=named.scheduler,
-        name=container,
-        args=tuple(args),
-        env=variables,
-        host_network=network == "host",
-        restart=policy,
-        timeout=timeout,
-        wait=wait,
+        name=order.container,
+        args=order.args,
+        env=order.env,
+        host_network=order.host_network,
+        restart=order.restart,
+        timeout=order.timeout,
+        wait=order.wait,
     )
 
 

@@ -39,7 +39,7 @@ HOLDER = {
     "link": "the id of its BPF link",
     "container": "the container it is in, as its cgroup tells",
 }
-SILENT = {
+UNREACHABLE = {
     "driver": "a runtime that could not be asked",
     "socket": "where it should listen",
     "why": "why not",
@@ -190,13 +190,13 @@ FIELDS: dict[str, dict[str, str]] = {
         **_below("kernel", KERNEL),
         "discrepancy": "what is wrong; null when nothing is",
         "explanation": "the same, also when nothing is wrong",
-        "remedy": "the command that mends it",
+        "remedy": "the command that fixes it",
         "holder": "null when no process holds the slot",
         **_below("holder", HOLDER),
         **_below("managed[]", MANAGED),
-        **_below("silent[]", SILENT),
+        **_below("unreachable[]", UNREACHABLE),
     },
-    "ps": {**_below("containers[]", MANAGED), **_below("silent[]", SILENT)},
+    "ps": {**_below("containers[]", MANAGED), **_below("unreachable[]", UNREACHABLE)},
     "doctor": {
         **_below(
             "checks[]",

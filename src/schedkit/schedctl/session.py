@@ -4,9 +4,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from schedkit.errors import NotFoundError, UnavailableError
-from schedkit.host.model import Machine
-from schedkit.runtimes.drivers import DRIVERS, PATIENT_SECONDS, Silent, find_runtimes, open_runtime
+from schedkit.errors import NotFoundError, needs_root
+from schedkit.host.model import Host, Machine
+from schedkit.runtimes.drivers import find_runtimes
 from schedkit.schedctl.output import Output, make_output
 from schedkit.schedctl.settings import AUTO, Flags, Settings, read_settings
 from schedkit.schedctl.talk import Terminal
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from schedkit.images.reference import Reference
     from schedkit.images.registry import Registry
     from schedkit.images.settings import RegistrySettings
-    from schedkit.runtimes.model import Runtime
+    from schedkit.runtimes.view import Runtimes
 
 
 class Named(NamedTuple):
@@ -35,48 +35,29 @@ class Session:
         self.talk = talk
         self.output = output
         self.machine = Machine()
-        self._runtimes: list[Runtime] = []
+        self._runtimes: Runtimes | None = None
         self._catalog: Catalog | None = None
         self._registry: Registry | None = None
 
-    def find_runtimes(self, *, patiently: bool = False) -> tuple[list["Runtime"], list[Silent]]:
-        """All that answer, or the one that the user chose, and those that do not.
+    @property
+    def runtimes(self) -> "Runtimes":
+        """All container runtimes, asked once; the user's choice is only where new containers go."""
+        if self._runtimes is None:
+            driver = None if self.settings.driver == AUTO else self.settings.driver
+            self._runtimes = find_runtimes(driver, self.settings.socket, notice=self.talk.step)
+            for one in self._runtimes.hidden:
+                self.talk.detail(f"{one.driver} does not respond at {one.socket}: {one.why}")
+        return self._runtimes
 
-        One that listens and is slow to answer, as systemd may have to start it first, is waited for only `patiently`.
-        """
-        if self.settings.socket:
-            chosen = open_runtime(self.settings.driver, self.settings.socket)
-            self._runtimes.append(chosen)
-            return [chosen], []
-        drivers = DRIVERS if self.settings.driver == AUTO else [self.settings.driver]
-        patiently = patiently or self.settings.driver != AUTO
-        runtimes, silent = find_runtimes(drivers, PATIENT_SECONDS if patiently else self.settings.patience)
-        self._runtimes.extend(runtimes)
-        for one in silent:
-            if not one.absent:
-                self.talk.detail(f"{one.driver} does not answer at {one.socket}: {one.why}")
-        return runtimes, silent
+    @property
+    def host(self) -> Host:
+        """What the verbs of the lifecycle work with."""
+        return Host(self.machine, self.runtimes, self.talk)
 
-    def require_runtimes(self) -> list["Runtime"]:
-        """At least one: what acts on containers needs somebody to ask."""
-        runtimes, silent = self.find_runtimes()
-        if not runtimes and any(not one.absent for one in silent):
-            runtimes, silent = self.find_runtimes(patiently=True)
-        if not runtimes:
-            raise _nobody_answers(silent)
-        return runtimes
-
-    def open_runtime(self) -> tuple["Runtime", list["Runtime"]]:
-        """The one that new containers are made in, and all those in which there may be some already."""
-        if self.settings.driver == AUTO:
-            runtimes = self.require_runtimes()
-            self.talk.detail(f"driver: {runtimes[0].driver} ({runtimes[0].socket})")
-            return runtimes[0], runtimes
-        chosen = open_runtime(self.settings.driver, self.settings.socket)
-        self._runtimes.append(chosen)
-        others = [] if self.settings.socket else [one for one in find_runtimes()[0] if one.driver != chosen.driver]
-        self._runtimes.extend(others)
-        return chosen, [chosen, *others]
+    def require_root(self, command: str) -> None:
+        """What changes the kernel's scheduler needs root, and says so before anything else can go wrong."""
+        if os.geteuid() != 0:
+            raise needs_root(f"schedctl {command}")
 
     @property
     def catalog(self) -> "Catalog":
@@ -129,7 +110,7 @@ class Session:
         except NotFoundError as error:
             if not error.hint:
                 raise NotFoundError(
-                    error.message, hint=f"'schedctl versions {named.reference.repository}' lists what there is"
+                    error.message, hint=f"`schedctl versions {named.reference.repository}` lists what there is"
                 ) from error
             raise
 
@@ -148,8 +129,8 @@ class Session:
     def close(self) -> None:
         """Give connections back, and the terminal."""
         self.talk.close()
-        for runtime in self._runtimes:
-            runtime.close()
+        if self._runtimes is not None:
+            self._runtimes.close()
         if self._registry is not None:
             self._registry.close()
 
@@ -158,11 +139,3 @@ def open_session(flags: Flags, *, json: bool = False) -> Session:
     """From the command line, the environment and the configuration files of this process."""
     settings = read_settings(flags, os.environ)
     return Session(settings, Terminal(sys.stderr, verbose=settings.verbose), make_output(json=json))
-
-
-def _nobody_answers(silent: list[Silent]) -> UnavailableError:
-    why = "; ".join(f"{one.driver}: {one.why}" for one in silent)
-    return UnavailableError(
-        f"no container runtime answers ({why})",
-        hint="start one, for example: systemctl start podman.socket; 'schedctl doctor' looks further",
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import BadDataError, UsageError
-from schedkit.runtimes.drivers import CONNECT_SECONDS, DRIVERS
+from schedkit.runtimes.drivers import DRIVERS
 
 if TYPE_CHECKING:
     from schedkit.schedctl.config_file import FileSettings
@@ -41,7 +41,6 @@ class Settings(NamedTuple):
     allow_unsigned: bool
     offline: bool
     verbose: bool
-    patience: float  # seconds in which a runtime must answer to count as one that answers
     cache: Path
 
 
@@ -72,7 +71,6 @@ def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = 
         allow_unsigned=flags.allow_unsigned or _read_switch(environ, "SCHEDCTL_ALLOW_UNSIGNED"),
         offline=flags.offline,
         verbose=flags.verbose,
-        patience=_read_seconds(environ, "SCHEDCTL_PATIENCE", CONNECT_SECONDS),
         cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
     )
 
@@ -98,17 +96,6 @@ def _read_switch(environ: Mapping[str, str], name: str) -> bool:
     if said in ("1", "true", "yes", "on"):
         return True
     raise UsageError(f"{name} is {said!r}, which is neither yes nor no", hint=f"{name}=1 or {name}=0")
-
-
-def _read_seconds(environ: Mapping[str, str], name: str, default: float) -> float:
-    said = environ.get(name, "")
-    try:
-        seconds = float(said) if said else default
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds <= 600:
-        raise UsageError(f"{name} is {said!r}, which is no time", hint=f"seconds, as in: {name}=2")
-    return seconds
 
 
 def _read_if_there(path: Path) -> "FileSettings | None":

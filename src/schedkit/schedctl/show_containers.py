@@ -3,7 +3,7 @@
 from schedkit.host.model import Observed
 from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.views import SHORT_ID, format_uptime, managed_fields, silent_fields
+from schedkit.schedctl.views import SHORT_ID, format_uptime, managed_fields, unreachable_fields
 
 TITLES = ("PID", "ID", "NAME", "IMAGE", "DRIVER", "UPTIME", "ATTACHED", "VERIFIED")
 
@@ -12,11 +12,9 @@ def show_containers(session: Session, *, everything: bool) -> None:
     """Ask everybody, and print those that run, or `everything`."""
     from schedkit.host.managed import observe
 
-    runtimes, silent = session.find_runtimes()
-    observed = observe(session.machine, runtimes, silent)
-    for one in observed.silent:
-        if not one.absent:
-            session.talk.warn(f"{one.driver} could not be asked: {one.why}")
+    observed = observe(session.machine, session.runtimes)
+    for one in observed.hidden:
+        session.talk.warn(f"{one}: its containers are not listed")
     session.output.show(lambda: _fields(observed, everything), lambda: _text(observed, everything, session))
 
 
@@ -24,7 +22,7 @@ def _fields(observed: Observed, everything: bool) -> Json:
     shown = observed.managed if everything else observed.running
     return {
         "containers": [managed_fields(one) for one in shown],
-        "silent": [silent_fields(one) for one in observed.silent],
+        "unreachable": [unreachable_fields(one) for one in observed.unreachable],
     }
 
 

@@ -5,7 +5,14 @@ from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl.output import Json, plain, words
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.views import SHORT_ID, format_uptime, holder_fields, kernel_fields, managed_fields, silent_fields
+from schedkit.schedctl.views import (
+    SHORT_ID,
+    format_uptime,
+    holder_fields,
+    kernel_fields,
+    managed_fields,
+    unreachable_fields,
+)
 from schedkit.unknown import Unknown
 
 
@@ -13,8 +20,7 @@ def show_status(session: Session) -> int:
     """Ask everybody, print it, and return how the command ends."""
     from schedkit.host.status import read_status
 
-    runtimes, silent = session.find_runtimes()
-    status = read_status(session.machine, runtimes, silent)
+    status = read_status(session.machine, session.runtimes)
     driver = session.settings.driver
     session.output.show(lambda: _fields(status, driver), lambda: _text(status, session))
     return status.summary.exit_code
@@ -34,7 +40,7 @@ def _fields(status: Status, driver: str) -> Json:
         "remedy": status.remedy or None,
         "holder": holder_fields(status.holder),
         "managed": [managed_fields(one) for one in status.managed],
-        "silent": [silent_fields(one) for one in status.silent],
+        "unreachable": [unreachable_fields(one) for one in status.unreachable],
     }
 
 
@@ -57,11 +63,13 @@ def _text(status: Status, session: Session) -> str:
     mood = "good" if code == 0 else "doubtful" if code == 1 else "bad"
     lines = [f"{'status':12}{session.output.paint(status.summary.value, mood)}", f"{'':12}{status.explanation}"]
     if status.remedy:
-        lines.append(f"{'mend':12}{status.remedy}")
+        lines.append(f"{'fix':12}{status.remedy}")
     lines += _kernel_lines(status)
     for one in status.managed:
         lines += _managed_lines(one, session)
-    lines += [f"{'silent':12}{one.driver} at {one.socket}: {one.why}" for one in status.silent if not one.absent]
+    lines += [
+        f"{'unreachable':12}{one.driver} at {one.socket}: {one.why}" for one in status.unreachable if not one.absent
+    ]
     return "\n".join(lines)
 
 

@@ -6,8 +6,8 @@ from schedkit.host.model import Attached, Managed
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
-from schedkit.runtimes.drivers import Silent
 from schedkit.runtimes.labels import Label
+from schedkit.runtimes.view import UnreachableRuntime
 from schedkit.schedctl.output import Json, format_span, plain
 from schedkit.unknown import Unknown
 
@@ -69,9 +69,9 @@ def holder_fields(holder: Holder | Unknown | None) -> object:
     return {"pid": holder.pid, "command": holder.command, "link": holder.link, "container": holder.container}
 
 
-def silent_fields(silent: Silent) -> Json:
-    """A driver that could not be asked."""
-    return {"driver": silent.driver, "socket": silent.socket, "why": silent.why, "absent": silent.absent}
+def unreachable_fields(runtime: UnreachableRuntime) -> Json:
+    """A runtime that could not be asked."""
+    return {"driver": runtime.driver, "socket": runtime.socket, "why": runtime.why, "absent": runtime.absent}
 
 
 def attached_fields(attached: Attached) -> Json:

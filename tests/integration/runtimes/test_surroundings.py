@@ -6,13 +6,11 @@ import pytest
 
 from lab.containerd import LabContainerd
 from schedkit.errors import NoAnswerError, UnavailableError
-from schedkit.runtimes import drivers, engine
+from schedkit.runtimes import engine
 from schedkit.runtimes.container import ContainerState
-from schedkit.runtimes.containerd import calls
-from schedkit.runtimes.drivers import find_runtimes, open_runtime
+from schedkit.runtimes.containerd import driver as containerd
+from schedkit.runtimes.drivers import DRIVERS, find_runtimes
 from tests.integration.runtimes.bench import IDLE, Bench
-
-VARIABLES = {"podman": "CONTAINER_HOST", "docker": "DOCKER_HOST", "containerd": "CONTAINERD_ADDRESS"}
 
 
 def test_container_of_the_original_is_known_and_can_be_stopped(bench: Bench) -> None:
@@ -56,18 +54,17 @@ def test_container_of_others_is_not_ours(bench: Bench) -> None:
 
 def test_hung_runtime_is_told_and_never_taken_for_absent(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = bench.runtime.driver
-    monkeypatch.setenv(VARIABLES[driver], f"unix://{bench.daemon.socket}")
-    assert [runtime.socket for runtime in find_runtimes([driver], seconds=5)[0]] == [str(bench.daemon.socket)]
+    monkeypatch.setenv(DRIVERS[driver].variable, f"unix://{bench.daemon.socket}")
+    assert str(bench.daemon.socket) in [runtime.socket for runtime in find_runtimes()]
     assert bench.runtime.fetch_containers() == []
-    monkeypatch.setattr(drivers, "PATIENT_SECONDS", 0.5)
-    monkeypatch.setattr(engine, "READ_SECONDS", 0.5)
-    monkeypatch.setattr(calls, "CONTAINER_LIST", calls.CONTAINER_LIST._replace(seconds=0.5))
+    monkeypatch.setattr(engine, "LOOK_SECONDS", 0.5)
+    monkeypatch.setattr(containerd, "LOOK_SECONDS", 0.5)
     bench.daemon.hang()
     try:
-        runtimes, [silent] = find_runtimes([driver])
-        assert (runtimes, silent.absent) == ([], False)
+        runtimes = find_runtimes(driver, seconds=0.5)
+        assert [one.driver for one in runtimes.hidden if one.error is NoAnswerError] == [driver]
         with pytest.raises(NoAnswerError, match=driver):
-            open_runtime(driver)
+            _ = runtimes.chosen
         with pytest.raises(NoAnswerError, match=driver):
             bench.runtime.fetch_containers()
     finally:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from schedkit.errors import NotFoundError
-from schedkit.host.model import Machine, RunRequest
+from schedkit.host.model import Host, Machine, RunRequest
 from schedkit.images.oci import Content
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import ContainerSpec, Progress
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -243,6 +244,18 @@ class World:
     def runtimes(self) -> list[FakeRuntime]:
         return [self.runtime, self.docker]
 
+    @property
+    def host(self) -> Host:
+        return Host(self.machine, Runtimes(self.runtimes), self.talk)
+
+    def interrupt(self, step: str) -> Host:
+        """Where Ctrl-C is pressed at a step."""
+        return self.host._replace(talk=FakeTalk(interrupt=step))
+
+    def hide(self, hidden: UnreachableRuntime) -> Host:
+        """Where one runtime does not respond."""
+        return self.host._replace(runtimes=Runtimes([self.runtime], [hidden]))
+
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
@@ -250,7 +263,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     for module in ("managed", "watching"):
         monkeypatch.setattr(f"schedkit.host.{module}.read_holder", kernel.read_holder)
     monkeypatch.setattr("schedkit.kernel.holder.read_holder", kernel.read_holder)
-    monkeypatch.setattr("schedkit.host.run.find_obstacles", lambda root, min_version: [], raising=False)
+    monkeypatch.setattr("schedkit.host.preparing.find_obstacles", lambda root, min_version: [])
     monkeypatch.setattr("schedkit.kernel.preflight.examine_kernel", lambda root: [])
     machine = Machine(root=kernel.root, lock=tmp_path / "run/lock", now=lambda: NOW)
     runtime, docker = FakeRuntime(kernel), FakeRuntime(kernel, "docker")

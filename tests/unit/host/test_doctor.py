@@ -1,9 +1,9 @@
 import pytest
 
 from schedkit.errors import NoAnswerError, UnavailableError
-from schedkit.host.doctor import examine, is_blocked
+from schedkit.host.doctor import examine
 from schedkit.kernel.check import Check, Outcome
-from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from tests.unit.host.fakes import World
 
 
@@ -15,9 +15,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_driver_has_a_check_and_one_must_answer(world: World) -> None:
-    silent = [Silent("containerd", "/run/containerd/containerd.sock", "no such file", absent=True)]
+    unreachable = [UnreachableRuntime("containerd", "/run/containerd/containerd.sock", "no such file", absent=True)]
     world.docker.broken = UnavailableError("unused: only its version is asked")
-    checks = examine(world.machine, world.runtimes, silent)
+    checks = examine(world.machine, Runtimes(world.runtimes, unreachable))
     assert [(check.name, check.outcome) for check in checks] == [
         ("kernel.version", Outcome.OK),
         ("runtime.podman_socket", Outcome.OK),
@@ -26,14 +26,14 @@ def test_each_driver_has_a_check_and_one_must_answer(world: World) -> None:
         ("runtime.any", Outcome.OK),
     ]
     assert "no such file" in checks[3].seen
-    assert not is_blocked(checks)
 
 
 def test_no_runtime_blocks(world: World) -> None:
-    checks = examine(world.machine, [], [Silent("podman", "/run/podman/podman.sock", "refused", absent=False)])
+    checks = examine(
+        world.machine, Runtimes([], [UnreachableRuntime("podman", "/run/podman/podman.sock", "refused", absent=False)])
+    )
     assert checks[-1].outcome is Outcome.ERROR
     assert checks[-1].fix
-    assert is_blocked(checks)
 
 
 def test_registry_that_is_away_is_a_warning(world: World) -> None:
@@ -41,7 +41,7 @@ def test_registry_that_is_away_is_a_warning(world: World) -> None:
         if registry == "away.example":
             raise NoAnswerError("away.example did not answer")
 
-    checks = examine(world.machine, world.runtimes, [], registries=["ghcr.io", "away.example"], probe=probe)
+    checks = examine(world.machine, Runtimes(world.runtimes), registries=["ghcr.io", "away.example"], probe=probe)
     assert [(check.outcome, check.seen) for check in checks[-2:]] == [
         (Outcome.OK, "ghcr.io answers"),
         (Outcome.WARNING, "away.example did not answer"),

@@ -3,24 +3,25 @@ from collections.abc import Callable
 
 import pytest
 
-from schedkit.errors import NoAnswerError, NotFoundError, UsageError
+from schedkit.errors import NoAnswerError, NotFoundError, UnavailableError, UsageError
 from schedkit.host.containers import choose_name
 from schedkit.host.errors import EjectedError, KernelUnfitError, NotAttachedError, RejectedError, SlotTakenError
 from schedkit.host.lock import is_held
 from schedkit.host.model import Restart
-from schedkit.host.run import run
+from schedkit.host.run import check_run, run
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
-from tests.unit.host.fakes import FakeRuntime, FakeTalk, World, attach, die, do_nothing, request, verify
+from tests.unit.host.fakes import FakeRuntime, World, attach, die, do_nothing, request, verify
 
 Behaviour = Callable[[FakeRuntime, str], None]
 
 
 def test_run_returns_when_the_kernel_says_attached(world: World) -> None:
-    attached = run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    attached = run(world.host, request(), verify)
 
     assert attached.ops == "ops_scx_new"
     assert attached.container.state is ContainerState.RUNNING
@@ -29,7 +30,7 @@ def test_run_returns_when_the_kernel_says_attached(world: World) -> None:
 
 def test_all_state_is_on_the_labels(world: World) -> None:
     wanted = request(args=("-v", "--slice 5"), restart=Restart(on_failure=True, times=3))
-    container = run(world.machine, world.runtime, world.runtimes, wanted, verify, world.talk).container
+    container = run(world.host, wanted, verify).container
 
     assert container.labels == {
         Label.SCHEDULER: "scx_new",
@@ -46,10 +47,12 @@ def test_run_refuses_a_slot_that_a_foreign_process_holds(world: World) -> None:
     world.kernel.attach("foreign", Holder(77, "scx_foreign"))
 
     with pytest.raises(SlotTakenError, match=r"foreign is attached already, by process 77 \(scx_foreign\)") as caught:
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
-
+        check_run(world.host, "scx_new")
     assert "schedctl detach" in caught.value.hint
-    assert world.runtime.calls == []
+
+    with pytest.raises(SlotTakenError):  # it may have come while the image was pulled
+        run(world.host, request(), verify)
+    assert world.runtime.calls == ["pull"]
 
 
 def test_run_refuses_a_slot_that_a_container_of_another_driver_holds(world: World) -> None:
@@ -57,7 +60,7 @@ def test_run_refuses_a_slot_that_a_container_of_another_driver_holds(world: Worl
     world.kernel.attach("old", world.docker.hold(old))
 
     with pytest.raises(SlotTakenError, match=r"by our container scx_old \(docker\)") as caught:
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        check_run(world.host, "scx_new")
 
     assert "`schedctl switch scx_new`" in caught.value.hint
     assert "`schedctl stop scx_old`" in caught.value.hint
@@ -66,7 +69,26 @@ def test_run_refuses_a_slot_that_a_container_of_another_driver_holds(world: Worl
 def test_run_refuses_beside_a_container_that_may_attach_any_moment(world: World) -> None:
     world.docker.add("scx_old")
     with pytest.raises(SlotTakenError, match="scx_old"):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        check_run(world.host, "scx_new")
+    with pytest.raises(SlotTakenError, match="scx_old"):
+        run(world.host, request(), verify)
+
+
+def test_slot_is_told_of_before_a_runtime_that_is_missing(world: World) -> None:
+    nowhere = world.host._replace(runtimes=Runtimes([]))
+    with pytest.raises(UnavailableError, match="no container runtime responds"):
+        check_run(nowhere, "scx_new")
+    world.kernel.attach("foreign", Holder(77, "scx_foreign"))
+    with pytest.raises(SlotTakenError):
+        check_run(nowhere, "scx_new")
+
+
+def test_runtime_that_is_passed_over_is_told(world: World) -> None:
+    gone = UnreachableRuntime("docker", "/run/docker.sock", "connection refused", absent=False)
+    check_run(world.hide(gone), "scx_new")
+    assert world.talk.warnings == [
+        "docker does not respond (connection refused): what it runs is not known; podman is used"
+    ]
 
 
 def test_obstacle_in_the_kernel_stops_run_before_anything_is_pulled(
@@ -78,10 +100,10 @@ def test_obstacle_in_the_kernel_stops_run_before_anything_is_pulled(
         asked.append(min_version)
         return [Check("kernel.version", Outcome.ERROR, "6.6 is older than 6.14", "boot a newer one")]
 
-    monkeypatch.setattr("schedkit.host.run.find_obstacles", find_obstacles)
+    monkeypatch.setattr("schedkit.host.preparing.find_obstacles", find_obstacles)
     wanted = request(labels={"org.schedkit.scheduler.kernel.min-version": "6.14"})
     with pytest.raises(KernelUnfitError, match=r"6\.6 is older than 6\.14") as caught:
-        run(world.machine, world.runtime, world.runtimes, wanted, verify, world.talk)
+        run(world.host, wanted, verify)
 
     assert caught.value.hint == "boot a newer one"
     assert asked == ["6.14"]
@@ -93,7 +115,7 @@ def test_refused_image_is_not_pulled(world: World) -> None:
         raise NotFoundError("no signature")
 
     with pytest.raises(NotFoundError):
-        run(world.machine, world.runtime, world.runtimes, request(), refuse, world.talk)
+        run(world.host, request(), refuse)
     assert world.runtime.calls == []
 
 
@@ -114,7 +136,7 @@ def test_what_did_not_attach_is_explained_and_removed(
     world.runtime.logs["localhost/scx_new:v1"] = log
 
     with pytest.raises(error) as caught:
-        run(world.machine, world.runtime, world.runtimes, request(timeout=0.3), verify, world.talk)
+        run(world.host, request(timeout=0.3), verify)
 
     assert caught.value.log == (log.decode().strip(),)  # type: ignore[attr-defined]
     assert world.runtime.containers == {}
@@ -129,7 +151,7 @@ def test_scheduler_thrown_out_right_after_it_attached_is_not_attached(world: Wor
 
     world.runtime.behaviours["localhost/scx_new:v1"] = flash
     with pytest.raises(NotAttachedError):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        run(world.host, request(), verify)
     assert world.runtime.containers == {}
 
 
@@ -138,7 +160,7 @@ def test_another_that_takes_the_slot_meanwhile_is_not_mistaken_for_ours(world: W
         "ops_scx_new", Holder(99, "thief")
     )
     with pytest.raises(SlotTakenError, match=r"by process 99 \(thief\)"):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        run(world.host, request(), verify)
     assert world.runtime.containers == {}
 
 
@@ -146,7 +168,7 @@ def test_names_decide_where_the_holder_cannot_be_read(world: World) -> None:
     world.runtime.behaviours["localhost/scx_new:v1"] = lambda runtime, id: runtime.kernel.attach(
         "new", Unknown("not root")
     )
-    assert run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk).ops == "new"
+    assert run(world.host, request(), verify).ops == "new"
 
 
 def test_what_nobody_can_tell_is_not_called_attached(world: World) -> None:
@@ -154,7 +176,7 @@ def test_what_nobody_can_tell_is_not_called_attached(world: World) -> None:
         "other", Unknown("not root")
     )
     with pytest.raises(NotAttachedError, match="is not known: who holds other could not be read: not root"):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        run(world.host, request(), verify)
 
 
 def test_kernel_decides_where_the_runtime_does_not_answer(world: World) -> None:
@@ -163,7 +185,7 @@ def test_kernel_decides_where_the_runtime_does_not_answer(world: World) -> None:
         raise NoAnswerError("no answer within 60 s")
 
     world.runtime.behaviours["localhost/scx_new:v1"] = attach_silently
-    assert run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk).ops == "ops_scx_new"
+    assert run(world.host, request(), verify).ops == "ops_scx_new"
 
 
 def test_silent_runtime_is_the_reason_where_nothing_attached(world: World) -> None:
@@ -172,7 +194,7 @@ def test_silent_runtime_is_the_reason_where_nothing_attached(world: World) -> No
 
     world.runtime.behaviours["localhost/scx_new:v1"] = be_silent
     with pytest.raises(NoAnswerError):
-        run(world.machine, world.runtime, world.runtimes, request(timeout=0.2), verify, world.talk)
+        run(world.host, request(timeout=0.2), verify)
     assert world.runtime.containers == {}
 
 
@@ -180,7 +202,7 @@ def test_silent_runtime_is_the_reason_where_nothing_attached(world: World) -> No
 def test_ctrl_c_leaves_nothing_behind(world: World, step: str) -> None:
     world.runtime.behaviours["localhost/scx_new:v1"] = do_nothing
     with pytest.raises(KeyboardInterrupt):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, FakeTalk(interrupt=step))
+        run(world.interrupt(step), request(), verify)
     assert world.runtime.containers == {}
     assert not is_held(world.machine.lock)
 
@@ -196,20 +218,20 @@ def test_ctrl_c_before_the_new_id_was_heard_leaves_nothing_behind(
 
     monkeypatch.setattr(world.runtime, "create", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        run(world.host, request(), verify)
     assert world.runtime.containers == {}
 
 
 @pytest.mark.parametrize("state", [ContainerState.EXITED, ContainerState.CREATED])
 def test_leftover_of_the_same_name_gives_way(world: World, state: ContainerState) -> None:
     leftover = world.runtime.add("scx_new", state)
-    run(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    run(world.host, request(), verify)
     assert leftover.id not in world.runtime.containers
 
 
 def test_without_wait_it_returns_as_soon_as_it_started(world: World) -> None:
     world.runtime.behaviours["localhost/scx_new:v1"] = do_nothing
-    attached = run(world.machine, world.runtime, world.runtimes, request(wait=False), verify, world.talk)
+    attached = run(world.host, request(wait=False), verify)
     assert attached.ops is None
     assert attached.container.state is ContainerState.RUNNING
 

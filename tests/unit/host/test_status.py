@@ -4,22 +4,22 @@ import pytest
 
 from schedkit.errors import ExitCode, UnavailableError
 from schedkit.host.lock import hold_lock
-from schedkit.host.managed import fetch_managed, supervisor_lock
+from schedkit.host.managed import observe, supervisor_lock
 from schedkit.host.model import Attachment, Summary
 from schedkit.host.status import read_status
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import ContainerState
-from schedkit.runtimes.drivers import Silent
 from schedkit.runtimes.labels import Label
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 from tests.unit.host.fakes import World
 
-SILENT = Silent("docker", "/run/docker.sock", "no answer in 0.1 s", absent=False)
-ABSENT = Silent("docker", "/run/docker.sock", "no such file", absent=True)
+HIDDEN = UnreachableRuntime("docker", "/run/docker.sock", "no response within 10 s", absent=False)
+ABSENT = UnreachableRuntime("docker", "/run/docker.sock", "no such file", absent=True)
 
 
 def test_nothing_anywhere_is_idle(world: World) -> None:
-    status = read_status(world.machine, world.runtimes, [ABSENT])
+    status = read_status(world.machine, Runtimes(world.runtimes, [ABSENT]))
     assert status.summary is Summary.IDLE
     assert status.remedy == ""
 
@@ -27,7 +27,7 @@ def test_nothing_anywhere_is_idle(world: World) -> None:
 def test_ours_attached_is_running(world: World) -> None:
     container = world.runtime.add("scx_a")
     world.kernel.attach("a_fixture", world.runtime.hold(container))
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.RUNNING
     assert [one.attachment for one in status.managed] == [Attachment.YES]
 
@@ -35,12 +35,12 @@ def test_ours_attached_is_running(world: World) -> None:
 def test_child_of_the_containers_process_counts_as_the_container(world: World) -> None:
     container = world.runtime.add("scx_a")
     world.kernel.attach("whatever", Holder(4_000_000, "child", container=container.id))
-    assert read_status(world.machine, world.runtimes).summary is Summary.RUNNING
+    assert read_status(world.machine, world.host.runtimes).summary is Summary.RUNNING
 
 
 def test_foreign_attached_is_orphaned(world: World) -> None:
     world.kernel.attach("foreign", Holder(7, "scx_foreign"))
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.ORPHANED_KERNEL_STATE
     assert "process 7 (scx_foreign)" in status.explanation
     assert status.remedy == "schedctl detach"
@@ -48,7 +48,7 @@ def test_foreign_attached_is_orphaned(world: World) -> None:
 
 def test_ours_running_without_being_attached_is_detached(world: World) -> None:
     world.runtime.add("scx_a")
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.MANAGED_DETACHED
     assert "schedctl stop scx_a" in status.remedy
 
@@ -56,14 +56,14 @@ def test_ours_running_without_being_attached_is_detached(world: World) -> None:
 def test_ours_running_beside_a_foreign_one_is_a_mismatch_even_if_names_agree(world: World) -> None:
     world.runtime.add("scx_a")
     world.kernel.attach("scx_a", Holder(7, "scx_foreign"))
-    assert read_status(world.machine, world.runtimes).summary is Summary.MANAGED_MISMATCH
+    assert read_status(world.machine, world.host.runtimes).summary is Summary.MANAGED_MISMATCH
 
 
 def test_several_of_ours_are_told_and_the_superfluous_one_is_named(world: World) -> None:
     container = world.runtime.add("scx_a")
     world.docker.add("scx_b")
     world.kernel.attach("a", world.runtime.hold(container))
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.MULTIPLE_MANAGED
     assert status.remedy == "schedctl stop scx_b"
 
@@ -71,27 +71,27 @@ def test_several_of_ours_are_told_and_the_superfluous_one_is_named(world: World)
 def test_names_decide_only_where_the_holder_is_unknown(world: World) -> None:
     world.runtime.add("scx_a")
     world.kernel.attach("a_1.2.3_x86_64_unknown_linux_gnu", Unknown("not root"))
-    assert read_status(world.machine, world.runtimes).summary is Summary.RUNNING
+    assert read_status(world.machine, world.host.runtimes).summary is Summary.RUNNING
 
 
 def test_other_name_with_an_unknown_holder_stays_unknown(world: World) -> None:
     world.runtime.add("scx_a")
     world.kernel.attach("b", Unknown("not root"))
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.UNKNOWN
     assert "not root" in status.explanation
 
 
 def test_unreadable_kernel_is_unknown(world: World) -> None:
     (world.kernel.folder / "state").write_text("\x00nonsense")
-    assert read_status(world.machine, world.runtimes).summary is Summary.UNKNOWN
+    assert read_status(world.machine, world.host.runtimes).summary is Summary.UNKNOWN
 
 
 def test_kernel_without_sched_ext_is_idle_and_says_so(world: World) -> None:
     for file in world.kernel.folder.iterdir():
         file.unlink()
     world.kernel.folder.rmdir()
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.IDLE
     assert "no sched_ext" in status.explanation
 
@@ -100,26 +100,26 @@ def test_kernel_without_sched_ext_is_idle_and_says_so(world: World) -> None:
 def test_silent_driver_may_hide_what_we_look_for(world: World, attached: bool) -> None:
     if attached:
         world.kernel.attach("x", Holder(7, "scx_x", container="b" * 64))
-    status = read_status(world.machine, [world.runtime], [SILENT])
+    status = read_status(world.machine, world.hide(HIDDEN).runtimes)
     assert status.summary is Summary.UNKNOWN
-    assert "docker does not answer (no answer in 0.1 s)" in status.explanation
+    assert "docker does not respond (no response within 10 s)" in status.explanation
 
 
 def test_process_outside_of_any_container_is_foreign_whoever_is_silent(world: World) -> None:
     world.kernel.attach("x", Holder(7, "scx_x"))
-    assert read_status(world.machine, [world.runtime], [SILENT]).summary is Summary.ORPHANED_KERNEL_STATE
+    assert read_status(world.machine, world.hide(HIDDEN).runtimes).summary is Summary.ORPHANED_KERNEL_STATE
 
 
 def test_runtime_that_breaks_while_it_is_asked_is_silent_not_empty(world: World) -> None:
     world.docker.broken = UnavailableError("docker broke off")
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.UNKNOWN
-    assert [(one.driver, one.absent) for one in status.silent] == [("docker", False)]
+    assert [(one.driver, one.absent) for one in status.unreachable] == [("docker", False)]
 
 
 def test_leftovers_are_told(world: World) -> None:
     world.runtime.add("scx_a", ContainerState.CREATED)
-    status = read_status(world.machine, world.runtimes)
+    status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.IDLE
     assert "scx_a (podman) was created and never started" in status.explanation
 
@@ -127,16 +127,18 @@ def test_leftovers_are_told(world: World) -> None:
 def test_restart_policy_without_a_supervisor_is_told(world: World) -> None:
     container = world.runtime.add("scx_a", labels={Label.RESTART.value: "on-failure:3"})
     world.kernel.attach("a", world.runtime.hold(container))
-    assert "restart policy on-failure:3, but nobody watches" in read_status(world.machine, world.runtimes).explanation
+    assert (
+        "restart policy on-failure:3, but nobody watches" in read_status(world.machine, world.host.runtimes).explanation
+    )
     with hold_lock(supervisor_lock(world.machine, container.id)):
-        status = read_status(world.machine, world.runtimes)
+        status = read_status(world.machine, world.host.runtimes)
     assert "nobody" not in status.explanation
     assert status.managed[0].watched is True
 
 
 def test_originals_container_is_named_by_its_image(world: World) -> None:
     world.runtime.add("scx_rusty")
-    assert fetch_managed(world.machine, world.runtimes)[0].scheduler == "scx_rusty"
+    assert observe(world.machine, world.host.runtimes).managed[0].scheduler == "scx_rusty"
 
 
 def test_exit_codes_are_the_originals_and_unknown_has_its_own() -> None:

@@ -5,7 +5,7 @@ from schedkit.host.errors import NotDetachedError
 from schedkit.host.stop import stop, stop_all
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.view import UnreachableRuntime
 from tests.unit.host.fakes import World
 
 
@@ -17,7 +17,7 @@ def add_attached(world: World, name: str) -> Container:
 
 def test_the_only_one_needs_no_name(world: World) -> None:
     container = add_attached(world, "scx_a")
-    stopped = stop(world.machine, world.runtimes, None, world.talk)
+    stopped = stop(world.host, None)
     assert stopped.container == container
     assert stopped.was_attached
     assert not stopped.killed
@@ -28,63 +28,63 @@ def test_the_only_one_needs_no_name(world: World) -> None:
 def test_one_of_several_is_found_by_name_and_by_the_beginning_of_its_id(world: World, which: str) -> None:
     world.runtime.add("scx_a")
     wanted = world.docker.add("scx_b")
-    assert stop(world.machine, world.runtimes, which, world.talk).container == wanted
+    assert stop(world.host, which).container == wanted
 
 
 def test_container_is_found_by_its_scheduler(world: World) -> None:
     wanted = world.runtime.add("mine", labels={"org.schedkit.scheduler": "scx_rusty"})
-    assert stop(world.machine, world.runtimes, "scx_rusty", world.talk).container == wanted
+    assert stop(world.host, "scx_rusty").container == wanted
 
 
 def test_several_are_listed_and_none_is_stopped(world: World) -> None:
     world.runtime.add("scx_a")
     world.docker.add("scx_b")
     with pytest.raises(UsageError, match=r"which one\? scx_a \(podman scx_a-podman\), scx_b"):
-        stop(world.machine, world.runtimes, None, world.talk)
+        stop(world.host, None)
     assert world.runtime.calls == world.docker.calls == []
 
 
 def test_what_runs_goes_before_what_has_ended(world: World) -> None:
     world.docker.add("scx_a", ContainerState.EXITED)
     running = world.runtime.add("scx_a")
-    assert stop(world.machine, world.runtimes, "scx_a", world.talk).container == running
+    assert stop(world.host, "scx_a").container == running
 
 
 @pytest.mark.parametrize("state", [ContainerState.CREATED, ContainerState.EXITED])
 def test_leftover_is_removed(world: World, state: ContainerState) -> None:
     world.runtime.add("scx_a", state)
-    stop(world.machine, world.runtimes, "scx_a", world.talk)
+    stop(world.host, "scx_a")
     assert world.runtime.containers == {}
     assert world.runtime.calls == ["remove"]
 
 
 def test_nothing_there_is_not_found_unless_all_are_meant(world: World) -> None:
-    with pytest.raises(NotFoundError, match="no container of ours is here"):
-        stop(world.machine, world.runtimes, None, world.talk)
+    with pytest.raises(NotFoundError, match="no container managed by schedctl is here"):
+        stop(world.host, None)
     with pytest.raises(NotFoundError, match="called scx_x"):
-        stop(world.machine, world.runtimes, "scx_x", world.talk)
-    assert stop_all(world.machine, world.runtimes, world.talk) == []
+        stop(world.host, "scx_x")
+    assert stop_all(world.host) == []
 
 
 def test_not_found_says_whom_it_could_not_ask(world: World) -> None:
-    with pytest.raises(NotFoundError) as caught:
-        stop(world.machine, [], None, world.talk, silent=[Silent("docker", "/run/docker.sock", "silent", absent=False)])
-    assert "docker could not be asked" in caught.value.hint
+    hidden = UnreachableRuntime("docker", "/run/docker.sock", "connection refused", absent=False)
+    with pytest.raises(UnavailableError, match=r"not every runtime could be asked: docker .*connection refused"):
+        stop(world.hide(hidden), None)
 
 
 def test_all_are_stopped_and_the_silent_driver_is_told(world: World) -> None:
     world.runtime.add("scx_a")
     world.runtime.add("scx_b", ContainerState.EXITED)
     world.docker.broken = UnavailableError("docker broke off")
-    assert len(stop_all(world.machine, world.runtimes, world.talk)) == 2
+    assert len(stop_all(world.host)) == 2
     assert world.runtime.containers == {}
-    assert "docker does not answer (docker broke off)" in world.talk.warnings[0]
+    assert "docker does not respond (docker broke off)" in world.talk.warnings[0]
 
 
 def test_one_that_ignores_sigterm_is_killed(world: World) -> None:
     add_attached(world, "scx_a")
     world.runtime.ignores_term.add("localhost/scx_a:v1")
-    stopped = stop(world.machine, world.runtimes, None, world.talk, timeout=0.2)
+    stopped = stop(world.host, None, timeout=0.2)
     assert stopped.killed
     assert stopped.exit_code == 137
     assert world.runtime.calls == ["SIGTERM", "SIGKILL", "remove"]
@@ -96,6 +96,6 @@ def test_kernel_that_does_not_let_go_is_an_error_of_its_own(world: World, monkey
     world.kernel.attach("scx_a", Holder(999_999, "child", container=container.id))
     monkeypatch.setattr("schedkit.host.stop._DETACH_SECONDS", 0.2)
     with pytest.raises(NotDetachedError, match=r"still says enabled, by process 999999 \(child\)") as caught:
-        stop(world.machine, world.runtimes, None, world.talk)
+        stop(world.host, None)
     assert "schedctl detach" in caught.value.hint
     assert world.runtime.containers == {}

@@ -7,7 +7,7 @@ from schedkit.host.switch import switch
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State, read_state
 from schedkit.runtimes.container import Container, ContainerState
-from tests.unit.host.fakes import FakeTalk, World, die, do_nothing, request, verify
+from tests.unit.host.fakes import World, die, do_nothing, request, verify
 
 NEW = "localhost/scx_new:v1"
 OLD = "localhost/scx_old:v1"
@@ -22,7 +22,7 @@ def old(world: World) -> Container:
 
 
 def test_switch_replaces_what_runs_and_measures_the_gap(world: World, old: Container) -> None:
-    switched = switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    switched = switch(world.host, request(), verify)
 
     assert switched.replaced == old
     assert switched.attached.ops == "ops_scx_new"
@@ -35,19 +35,19 @@ def test_switch_replaces_what_runs_and_measures_the_gap(world: World, old: Conta
 def test_everything_that_can_be_is_done_before_the_old_one_stops(world: World, old: Container) -> None:
     order: list[str] = []
     world.runtime.calls = world.docker.calls = order
-    switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    switch(world.host, request(), verify)
     assert order == ["pull", "create", "SIGTERM", "start", "remove"]
 
 
 def test_switch_with_nothing_there_just_runs(world: World) -> None:
-    switched = switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    switched = switch(world.host, request(), verify)
     assert (switched.replaced, switched.gap) == (None, None)
     assert switched.attached.ops == "ops_scx_new"
 
 
 def test_container_that_never_attached_is_replaced_without_a_gap(world: World) -> None:
     idle = world.docker.add("scx_old")
-    switched = switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    switched = switch(world.host, request(), verify)
     assert switched.replaced == idle
     assert switched.gap is None
     assert world.docker.containers == {}
@@ -58,7 +58,7 @@ def test_old_one_comes_back_when_the_new_one_is_refused(world: World, old: Conta
     world.runtime.logs[NEW] = b"libbpf: prog 'x': BPF program load failed: Permission denied\n"
 
     with pytest.raises(RolledBackError, match="scx_old runs again") as caught:
-        switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        switch(world.host, request(), verify)
 
     assert isinstance(caught.value.cause, RejectedError)
     assert caught.value.log
@@ -72,7 +72,7 @@ def test_it_is_said_when_the_old_one_does_not_come_back_either(world: World, old
     world.docker.behaviours[OLD] = die(1)
 
     with pytest.raises(NotAttachedError, match="scx_old did not come back"):
-        switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        switch(world.host, request(), verify)
 
     assert world.runtime.containers == {}
     assert old.id in world.docker.containers  # with its log
@@ -82,7 +82,7 @@ def test_it_is_said_when_the_old_one_does_not_come_back_either(world: World, old
 def test_ctrl_c_leaves_the_old_one_as_it_was(world: World, old: Container, step: str) -> None:
     world.runtime.behaviours[NEW] = do_nothing
     with pytest.raises(KeyboardInterrupt):
-        switch(world.machine, world.runtime, world.runtimes, request(), verify, FakeTalk(interrupt=step))
+        switch(world.interrupt(step), request(), verify)
 
     assert world.runtime.containers == {}
     assert world.docker.fetch_container(old.id).state is ContainerState.RUNNING
@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_the_old_one_as_it_was(world: World, old: Container, step:
 
 def test_one_that_ignores_sigterm_is_killed(world: World, old: Container) -> None:
     world.docker.ignores_term.add(OLD)
-    switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk, stop_timeout=0.2)
+    switch(world.host, request(), verify, stop_timeout=0.2)
     assert world.docker.calls[:2] == ["SIGTERM", "SIGKILL"]
     assert "killed" in world.talk.warnings[0]
 
@@ -101,19 +101,19 @@ def test_one_that_ignores_sigterm_is_killed(world: World, old: Container) -> Non
 def test_switch_leaves_a_foreign_scheduler_alone(world: World) -> None:
     world.kernel.attach("foreign", Holder(77, "x"))
     with pytest.raises(SlotTakenError, match="process 77") as caught:
-        switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        switch(world.host, request(), verify)
     assert "detach" in caught.value.hint
 
 
 def test_switch_does_not_choose_among_several(world: World, old: Container) -> None:
     world.runtime.add("scx_other")
     with pytest.raises(UsageError, match="scx_other, scx_old"):
-        switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+        switch(world.host, request(), verify)
 
 
 def test_new_version_of_the_same_scheduler_gets_a_name_of_its_own(world: World) -> None:
     container = world.runtime.add("scx_new")
     world.kernel.attach("ops_scx_new", world.runtime.hold(container))
-    switched = switch(world.machine, world.runtime, world.runtimes, request(), verify, world.talk)
+    switched = switch(world.host, request(), verify)
     assert switched.attached.container.name == "scx_new-2"
     assert list(world.runtime.containers) == [switched.attached.container.id]

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.host import managed
+from schedkit.host import managed, preparing, run, switch
+from schedkit.runtimes.view import Runtimes
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import OBSERVED, FakeRegistry, FakeRuntime
@@ -18,8 +19,11 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRuntime:
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_: ([runtime], []))
-    monkeypatch.setattr(sessions, "open_runtime", lambda *_: runtime)
+    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime]))
     monkeypatch.setattr(Session, "registry", FakeRegistry())
+    monkeypatch.setattr(Session, "require_root", lambda *_: None)
+    monkeypatch.setattr(preparing, "check_kernel", lambda *_: None)
+    monkeypatch.setattr(run, "check_run", lambda *_: None)
+    monkeypatch.setattr(switch, "check_switch", lambda *_: None)
     monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED)
     return runtime

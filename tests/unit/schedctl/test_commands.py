@@ -22,7 +22,8 @@ from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.detach import Way
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import ContainerState
-from schedkit.runtimes.drivers import Silent
+from schedkit.runtimes.view import Runtimes, UnreachableRuntime
+from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.schema import missing, undocumented
 from schedkit.unknown import Unknown
@@ -39,7 +40,7 @@ from tests.unit.schedctl.fakes import (
     make_container,
 )
 
-SILENT = Silent("docker", "/run/docker.sock", "no answer", absent=False)
+HIDDEN = UnreachableRuntime("docker", "/run/docker.sock", "no response", absent=False)
 STOPPED = Stopped(make_container(), "scx_rusty", was_attached=True, killed=False, exit_code=0, seconds=0.5)
 
 
@@ -84,9 +85,9 @@ def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.Mon
     )
     document = read(*words.split(), "--", "--slice", "20")
     assert (document["scheduler"], document["container"]["ops"]) == ("scx_rusty", "rusty_1.1.4")
-    _, chosen, everywhere, request, verify, _, _ = calls[0]
-    assert chosen is runtime
-    assert everywhere == [runtime]
+    host, request, verify, _ = calls[0]
+    assert host.runtimes.chosen is runtime
+    assert list(host.runtimes) == [runtime]
     assert isinstance(request, RunRequest)
     assert str(request.image.source) == "ghcr.io/schedkit/scx_rusty:1.1.3"
     assert (request.name, request.args, request.timeout, request.wait) == ("mine", ("--slice", "20"), 7.0, True)
@@ -97,8 +98,7 @@ def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.Mon
 def test_run_of_an_unsigned_image_is_a_loud_warning_with_consent_and_refused_without(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def verifying(*arguments: Any) -> Any:
-        request, verify = arguments[3:5]
+    def verifying(_host: Any, request: Any, verify: Any) -> Any:
         verify(request.image)
         return ATTACHED
 
@@ -173,23 +173,23 @@ def test_ctrl_c_in_an_attached_run_stops_it_and_is_success(
     stopped = note(monkeypatch, stop, "stop", STOPPED)
     note(monkeypatch, runtime, "stream_logs", KeyboardInterrupt())
     call("run", "scx_rusty", "--attach")
-    assert stopped[0][2] == ID
+    assert stopped[0][1] == ID
 
 
 def test_switch_prints_the_gap(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = note(monkeypatch, switch, "switch", SWITCHED)
     assert "in place of scx_lavd; gap 42 ms" in call("switch", "scx_rusty", "--restart", "no").stdout
     assert read("switch", "scx_rusty")["gap_seconds"] == 0.042
-    assert calls[0][3].restart == Restart()
+    assert calls[0][1].restart == Restart()
 
 
 def test_stop_tells_what_it_did(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     one = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop", STOPPED)
     many = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", [])
     assert read("stop", "scx_rusty", "--timeout", "3")["stopped"][0]["was_attached"] is True
-    assert (one[0][2], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
+    assert (one[0][1], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
     assert call("stop").stdout == f"scx_rusty (podman {ID[:12]}): detached and removed after 500 ms\n"
-    assert call("stop", "--all").stdout == "nothing of ours is here\n"
+    assert call("stop", "--all").stdout == "no container managed by schedctl is here\n"
     assert len(many) == 1
 
 
@@ -205,9 +205,9 @@ def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:
 def test_a_driver_that_cannot_be_asked_is_told_with_the_list(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(silent=(SILENT,)))
-    assert "docker could not be asked: no answer" in call("ps").stderr
-    assert read("ps")["silent"][0]["absent"] is False
+    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(unreachable=(HIDDEN,)))
+    assert "docker does not respond (no response): its containers are not listed" in call("ps").stderr
+    assert read("ps")["unreachable"][0]["absent"] is False
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_driver_that_cannot_be_asked_is_told_with_the_list(
 def test_status_ends_with_the_code_of_what_it_found(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, summary: Summary, code: int
 ) -> None:
-    found = Status(summary, "A sentence.", "schedctl stop" if code else "", KERNEL, OBSERVED.managed, HOLDER, (SILENT,))
+    found = Status(summary, "A sentence.", "schedctl stop" if code else "", KERNEL, OBSERVED.managed, HOLDER, (HIDDEN,))
     note(monkeypatch, status, "read_status", found)
     document = read("status", code=code)
     assert (document["status"], document["schema_version"]) == (summary.value, "1")
@@ -225,7 +225,7 @@ def test_status_ends_with_the_code_of_what_it_found(
     text = call("status", code=code).stdout
     assert summary.value in text
     assert "A sentence." in text
-    assert ("mend        schedctl stop" in text) is bool(code)
+    assert ("fix         schedctl stop" in text) is bool(code)
     assert "restart on-failure:3, but nobody watches over it" in text
 
 
@@ -248,7 +248,7 @@ def test_list_marks_what_is_here(runtime: FakeRuntime) -> None:
 def test_list_does_not_claim_to_know_what_a_silent_driver_has(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(managed, "observe", lambda *_: OBSERVED._replace(silent=(SILENT,)))
+    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime], [HIDDEN]))
     assert {row["pulled"] for row in read("list")["schedulers"]} == {None}
 
 
@@ -297,6 +297,22 @@ def test_detach_says_what_it_will_do_and_does_it_with_a_yes(
     assert done == []
     assert read("detach", "--yes")["way"] == "detach BPF link 17"
     assert call("detach", "-y").stdout == "rusty is detached; the kernel says disabled\n"
+
+
+def test_detach_refuses_what_may_be_managed_behind_a_runtime_that_does_not_respond(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = import_module("schedkit.schedctl.commands.detach")
+    doubtful = FOREIGN._replace(doubt="podman does not respond (no response within 10 s)")
+    note(monkeypatch, module, "find_foreign", doubtful)
+    done = note(monkeypatch, module, "end_foreign", Detached(doubtful, KernelState(State.DISABLED)))
+    refused = call("detach", "--yes", code=69)
+    assert isinstance(refused.exception, SchedkitError)
+    assert refused.exception.message.startswith("rusty may be managed by schedctl: podman does not respond")
+    assert "schedctl detach --force" in refused.exception.hint
+    assert done == []
+    assert "may be managed by schedctl" in call("detach", "--yes", "--force").stderr
+    assert len(done) == 1
 
 
 def test_doctor_ends_with_1_when_something_blocks(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:

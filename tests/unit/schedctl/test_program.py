@@ -168,6 +168,17 @@ def test_one_command_does_not_import_another() -> None:
     assert found == ["schedkit.schedctl.commands.status"]
 
 
+def test_commands_need_no_newer_click_than_the_package_asks_for() -> None:
+    """Before 8.4.2 click's CompletionItem is a plain class: no annotation may subscript it at import."""
+    code = (
+        "import importlib, sys, click.shell_completion as shells\n"
+        "class Plain: pass\n"
+        "shells.CompletionItem = Plain\n"
+        "for name in sys.argv[1:]: importlib.import_module(f'schedkit.schedctl.commands.{name}')"
+    )
+    subprocess.run([sys.executable, "-c", code, *HELP, *HIDDEN], check=True)
+
+
 def test_a_reader_that_leaves_is_no_traceback() -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m schedkit.schedctl list | head -1"],

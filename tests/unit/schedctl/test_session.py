@@ -1,72 +1,115 @@
-from collections.abc import Sequence
+"""One invocation: which runtimes it asks, and what a name on its command line is."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from schedkit.errors import UnavailableError
-from schedkit.runtimes.drivers import PATIENT_SECONDS, Silent
-from schedkit.runtimes.model import Runtime
-from schedkit.schedctl import session as sessions
+from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.session import Session, open_session
 from schedkit.schedctl.settings import Flags
-from tests.unit.schedctl.fakes import FakeRuntime
-
-ABSENT = Silent("docker", "/run/docker.sock", "no socket", absent=True)
-SLOW = Silent("podman", "/run/podman/podman.sock", "no answer", absent=False)
-
-
-class Machine:
-    """A machine whose podman takes a second to answer."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[tuple[str, ...], float]] = []
-
-    def find_runtimes(self, drivers: Sequence[str], seconds: float) -> tuple[list[Runtime], list[Silent]]:
-        self.asked.append((tuple(drivers), seconds))
-        return ([FakeRuntime()], [ABSENT]) if seconds >= 1 else ([], [SLOW, ABSENT])
+from tests.unit.runtimes.fake_engine import INSPECTED, FakeEngine, run_fake_engine
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
-    machine = Machine()
+def docker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeEngine]:
+    """A machine whose docker runs a scheduler's container, beside a podman that runs none."""
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.delenv("SCHEDCTL_PATIENCE", raising=False)
-    monkeypatch.setattr(sessions, "find_runtimes", machine.find_runtimes)
-    return machine
+    for driver, one in DRIVERS.items():
+        monkeypatch.setenv(one.variable, str(tmp_path / f"{driver}.sock"))
+    with (
+        run_fake_engine(tmp_path / "docker.sock", "docker") as docker,
+        run_fake_engine(tmp_path / "podman.sock", "podman") as podman,
+    ):
+        docker.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
+        docker.on("GET /containers/c0ffee/json", 200, INSPECTED)
+        docker.on("GET /images/json", 200, [])
+        podman.on("GET /containers/json", 200, [])
+        podman.on("GET /images/json", 200, [])
+        yield docker
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "schedkit.schedctl", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def names(document: Any) -> list[str]:
+    return [one["name"] for one in document.get("containers", document.get("managed"))]
+
+
+@pytest.mark.parametrize("command", ["status", "ps"])
+@pytest.mark.parametrize("way", ["flag", "variable", "file"])
+def test_choice_of_a_driver_does_not_narrow_what_is_seen(
+    docker: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, way: str
+) -> None:
+    words = ["--driver", "podman"] if way == "flag" else []
+    if way == "variable":
+        monkeypatch.setenv("SCHEDCTL_DRIVER", "podman")
+    if way == "file":
+        (tmp_path / "schedkit").mkdir()
+        (tmp_path / "schedkit/config.toml").write_text('driver = "podman"')
+    assert names(json.loads(run(*words, command, "-o", "json").stdout)) == ["idle"]
+
+
+@pytest.mark.parametrize("command", ["status", "ps", "list", "doctor"])
+def test_dead_socket_is_told_beside_what_the_others_say(docker: FakeEngine, tmp_path: Path, command: str) -> None:
+    dead = str(tmp_path / "dead.sock")
+    offline = ["--offline"] if command == "doctor" else []
+    said = run("--driver", "containerd", "--socket", dead, command, *offline, "-o", "json")
+    document = json.loads(said.stdout)
+    if command == "doctor":
+        seen = {one["id"]: one["detail"] for one in document["checks"]}
+        assert dead in seen["runtime.containerd_socket"]
+        assert seen["runtime.any"] == "2 of 3 runtimes respond"
+    elif command == "list":
+        assert "containerd does not respond (no such socket)" in said.stderr
+        assert {one["pulled"] for one in document["schedulers"]} == {None}
+    else:
+        assert names(document) == ["idle"]
+        assert [(one["driver"], one["absent"]) for one in document["unreachable"]] == [("containerd", False)]
+
+
+def test_logs_come_from_whichever_runtime_has_the_container(docker: FakeEngine) -> None:
+    docker.on("GET /containers/c0ffee/logs", 200, b"\1\0\0\0\0\0\0\6hello\n")
+    assert run("--driver", "podman", "logs", "idle").stdout == "hello\n"
+
+
+def test_patience_of_the_past_does_no_harm(docker: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEDCTL_PATIENCE", "0.000001")
+    assert names(json.loads(run("ps", "-o", "json").stdout)) == ["idle"]
+
+
+# A clone below a folder that only root may enter is read before the process becomes somebody else.
+AS_NOBODY = """
+import os, shlex, sys, schedkit.host.doctor, schedkit.host.preparing, schedkit.host.run, schedkit.host.switch
+import schedkit.images.catalog, schedkit.kernel.preflight, schedkit.runtimes.engine, schedkit.schedctl.group
+from schedkit.schedctl.main import main
+__import__("schedkit.schedctl.commands." + sys.argv[1])
+os.setgroups([])
+os.setuid(65534)
+main()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("command", ["run scx_rusty", "switch scx_rusty", "stop", "stop --all", "detach --yes"])
+def test_what_needs_root_says_so_first(docker: FakeEngine, command: str) -> None:
+    words = [sys.executable, "-c", AS_NOBODY, *command.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stderr == f"error: schedctl {command.split(maxsplit=1)[0]} needs root\nhint: sudo schedctl {command}\n"
+    assert done.returncode == 77
+    assert docker.requests == []
 
 
 def open_here(**flags: str) -> Session:
     return open_session(Flags(**flags))  # type: ignore[arg-type]
-
-
-def test_those_that_only_look_do_not_wait_for_a_slow_runtime(machine: Machine) -> None:
-    assert open_here().find_runtimes() == ([], [SLOW, ABSENT])
-    assert machine.asked == [(("podman", "docker", "containerd"), 0.1)]
-
-
-def test_those_that_act_do_when_nobody_else_answers(machine: Machine) -> None:
-    chosen, everywhere = open_here().open_runtime()
-    assert (chosen.driver, len(everywhere)) == ("podman", 1)
-    assert [seconds for _, seconds in machine.asked] == [0.1, PATIENT_SECONDS]
-
-
-def test_the_one_that_the_user_named_is_waited_for(machine: Machine) -> None:
-    runtimes, _ = open_here(driver="podman").find_runtimes()
-    assert len(runtimes) == 1
-    assert machine.asked == [(("podman",), PATIENT_SECONDS)]
-
-
-def test_patience_is_a_setting(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCHEDCTL_PATIENCE", "2.5")
-    assert len(open_here().find_runtimes()[0]) == 1
-    assert machine.asked[0][1] == 2.5
-
-
-def test_where_nobody_answers_all_are_named(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_: ([], [SLOW, ABSENT]))
-    with pytest.raises(UnavailableError, match=r"podman: no answer; docker: no socket"):
-        open_here().open_runtime()
 
 
 @pytest.mark.parametrize(
@@ -81,7 +124,9 @@ def test_where_nobody_answers_all_are_named(machine: Machine, monkeypatch: pytes
     ],
 )
 def test_a_name_is_an_image_and_a_scheduler(
-    machine: Machine, name: str, version: str | None, reference: str, scheduler: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, version: str | None, reference: str, scheduler: str
 ) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     named = open_here().find(name, version)
     assert (str(named.reference), named.scheduler) == (reference, scheduler)

@@ -23,7 +23,7 @@ from schedkit.runtimes.containerd.calls import Client, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
 from schedkit.runtimes.labels import PROVIDER, Label
-from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec, Progress
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress
 from schedkit.unknown import Unknown
 
 RUNTIME = "io.containerd.runc.v2"
@@ -56,8 +56,10 @@ class Containerd:
 
     def fetch_containers(self) -> list[Container]:
         """All of the namespace: who puts one there means it for us."""
-        records = self._client.call(calls.CONTAINER_LIST, m.ListContainersRequest()).containers
-        tasks = {task.id: task for task in self._client.call(calls.TASK_LIST, m.ListTasksRequest()).tasks}
+        deadline = time.monotonic() + LOOK_SECONDS
+        records = self._client.call(calls.CONTAINER_LIST, m.ListContainersRequest(), seconds=LOOK_SECONDS).containers
+        left = max(0.001, deadline - time.monotonic())
+        tasks = {task.id: task for task in self._client.call(calls.TASK_LIST, m.ListTasksRequest(), seconds=left).tasks}
         ordered = sorted(records, key=lambda record: record.created_at.ToNanoseconds())
         return [_parse_container(record, tasks.get(record.id)) for record in ordered]
 

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from schedkit.errors import UsageError
+from schedkit.errors import UnavailableError, UsageError
 from schedkit.host.detaching import Detached, end_foreign, find_foreign
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, words
@@ -21,21 +21,29 @@ from schedkit.schedctl.views import holder_fields, kernel_fields
     """,
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--force", is_flag=True, help="Also when a runtime does not respond that may have started it.")
 @output_option
 @pass_session
-def command(session: Session, yes: bool) -> None:
+def command(session: Session, yes: bool, force: bool) -> None:
     """End an attached scheduler that nobody manages, by detaching its BPF link or else by SysRq-S.
 
     It says what it will do and asks first. The process that loaded the scheduler is told by the kernel, not killed.
+    What a runtime that does not respond may have started for schedctl is not ended without --force.
     """
-    runtimes, silent = session.find_runtimes(patiently=True)
-    foreign = find_foreign(session.machine, runtimes, silent)
+    session.require_root("detach")
+    foreign = find_foreign(session.host)
     session.talk.step(foreign.describe())
+    if foreign.doubt and not force:
+        raise UnavailableError(
+            f"{foreign.ops} may be managed by schedctl: {foreign.doubt}",
+            hint="start that runtime and use `schedctl stop`; or end it in the kernel all the same:"
+            " schedctl detach --force",
+        )
     if foreign.doubt:
-        session.talk.warn(foreign.doubt)
+        session.talk.warn(f"{foreign.ops} may be managed by schedctl: {foreign.doubt}")
     if not yes:
         _ask()
-    detached = end_foreign(session.machine, foreign, session.talk)
+    detached = end_foreign(session.host, foreign)
     session.output.show(lambda: _fields(detached), lambda: _text(detached))
 
 
@@ -43,7 +51,7 @@ def _ask() -> None:
     if not sys.stdin.isatty():
         raise UsageError("detaching needs a yes, and there is no terminal to ask on", hint="schedctl detach --yes")
     if not click.confirm("Detach it?", err=True):
-        raise KeyboardInterrupt
+        raise click.Abort
 
 
 def _fields(detached: Detached) -> Json:

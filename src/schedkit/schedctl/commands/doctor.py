@@ -41,11 +41,10 @@ def command(session: Session, offline: bool) -> int:
 def _gather(session: Session, offline: bool) -> list[Check]:
     from schedkit.host.doctor import examine
 
-    runtimes, silent = session.find_runtimes(patiently=True)
     if offline:
-        return examine(session.machine, runtimes, silent)
+        return examine(session.machine, session.runtimes)
     registries = sorted({entry.image.registry for entry in session.catalog.entries.values()})
-    return examine(session.machine, runtimes, silent, registries=registries, probe=session.registry.probe)
+    return examine(session.machine, session.runtimes, registries=registries, probe=session.registry.probe)
 
 
 def _fields(checks: list[Check]) -> Json:

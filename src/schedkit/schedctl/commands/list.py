@@ -61,17 +61,17 @@ def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Man
     """Repositories that are pulled and what runs; None if somebody who may know does not answer."""
     from schedkit.host.managed import observe
 
-    runtimes, silent = session.find_runtimes()
-    observed = observe(session.machine, runtimes, silent)
-    incomplete = any(not one.absent for one in observed.silent)
+    observed = observe(session.machine, session.runtimes)
     repositories: set[str] = set()
-    for runtime in runtimes:
+    for runtime in session.runtimes:
         try:
             repositories |= runtime.fetch_repositories()
         except SchedkitError as error:
-            session.talk.warn(f"{runtime.driver} could not be asked: {error.message}")
-            incomplete = True
-    return (None if incomplete else frozenset(repositories)), (None if incomplete else observed.managed)
+            session.runtimes.hide(runtime, error)
+    hidden = session.runtimes.hidden
+    for one in hidden:
+        session.talk.warn(f"{one}: what it has is not known")
+    return (None if hidden else frozenset(repositories)), (None if hidden else observed.managed)
 
 
 def _is_attached(attachment: Attachment | None) -> bool | None:

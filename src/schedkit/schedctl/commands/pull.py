@@ -24,10 +24,10 @@ from schedkit.schedctl.verification import make_verify, trust_options
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
     """Fetch an image without running it, verified by the same rule as `schedctl run` does."""
+    runtime = session.runtimes.chosen
     named = session.find(name, version)
     session.talk.step(f"resolving {named.reference}")
     image = session.fetch_image(named)
-    runtime, _ = session.open_runtime()
     verified = make_verify(session, runtime)(image)
     session.talk.step(f"pulling {image.reference} ({format_bytes(image.size)}) into {runtime.driver}")
     runtime.pull(image, session.talk.progress)

@@ -9,7 +9,7 @@ from schedkit.host.model import Attached
 from schedkit.schedctl.following import follow_logs
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
-from schedkit.schedctl.requests import RequestCommand, make_request, request_options
+from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.supervision import watch_over
 from schedkit.schedctl.verification import make_verify
@@ -39,18 +39,22 @@ def command(
     NAME is one of `schedctl list`, IMAGE any image reference. If it does not attach, what was started is removed, and
     its last lines and the reason are shown; the exit code says which. What follows -- goes to the scheduler.
     """
-    from schedkit.host.run import run
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.run import check_run, run
 
     if attach and options["restart"] != "no":
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
-    runtime, runtimes = session.open_runtime()
-    request = make_request(session, name, args, wait=not no_wait, **options)
-    verify = make_verify(session, runtime)
-    attached = run(session.machine, runtime, runtimes, request, verify, session.talk)
-    watch_over(session, runtime, request, attached)
+    order = parse_order(name, args, wait=not no_wait, **options)
+    session.require_root("run")
+    check_kernel(session.machine, name)
+    host = session.host
+    check_run(host, name)
+    request = make_request(session, order)
+    attached = run(host, request, make_verify(session, host.runtimes.chosen))
+    watch_over(session, host.runtimes.chosen, request, attached)
     if attach:
         session.talk.step(_text(attached, request.scheduler))
-        return follow_logs(session, runtime, attached.container)
+        return follow_logs(session, host.runtimes.chosen, attached.container)
     session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
     return None
 
@@ -63,5 +67,5 @@ def _text(attached: Attached, scheduler: str) -> str:
     container = attached.container
     where = f"container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
     if attached.ops is None:
-        return f"{scheduler} was started, {where}; 'schedctl status' tells whether it is attached"
+        return f"{scheduler} was started, {where}; `schedctl status` tells whether it is attached"
     return f"{scheduler} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}, {where}"

@@ -39,13 +39,11 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
     or a scheduler's.
     """
     if everything and id:
-        raise UsageError("--all and an ID", hint="one of the two")
-    runtimes, silent = session.find_runtimes(patiently=True)
-    if everything:
-        stopped = stop_all(session.machine, runtimes, session.talk, timeout=timeout, silent=silent)
-    else:
-        stopped = [stop(session.machine, runtimes, id, session.talk, timeout=timeout, silent=silent)]
-    text = "\n".join(_text(one) for one in stopped) or "nothing of ours is here"
+        raise UsageError("--all cannot be used with an ID", hint="use one of the two")
+    session.require_root("stop")
+    host = session.host
+    stopped = stop_all(host, timeout=timeout) if everything else [stop(host, id, timeout=timeout)]
+    text = "\n".join(_text(one) for one in stopped) or "no container managed by schedctl is here"
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)
 
 

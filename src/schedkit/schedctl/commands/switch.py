@@ -7,7 +7,7 @@ import click
 from schedkit.host.model import Switched
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
-from schedkit.schedctl.requests import RequestCommand, make_request, request_options
+from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.supervision import watch_over
 from schedkit.schedctl.verification import make_verify
@@ -32,13 +32,17 @@ def command(session: Session, /, name: str, args: tuple[str, ...], **options: An
     Between the two the kernel uses its own scheduler; how long that was is printed. If the new one does not attach,
     the old one is started again and the exit code is 15.
     """
-    from schedkit.host.switch import switch
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.switch import check_switch, switch
 
-    runtime, runtimes = session.open_runtime()
-    request = make_request(session, name, args, **options)
-    verify = make_verify(session, runtime)
-    switched = switch(session.machine, runtime, runtimes, request, verify, session.talk)
-    watch_over(session, runtime, request, switched.attached)
+    order = parse_order(name, args, **options)
+    session.require_root("switch")
+    check_kernel(session.machine, name)
+    host = session.host
+    check_switch(host, name)
+    request = make_request(session, order)
+    switched = switch(host, request, make_verify(session, host.runtimes.chosen))
+    watch_over(session, host.runtimes.chosen, request, switched.attached)
     session.output.show(lambda: _fields(switched, request.scheduler), lambda: _text(switched, request.scheduler))
 
 

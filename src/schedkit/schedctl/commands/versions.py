@@ -75,11 +75,10 @@ def _gather(session: Session, named: Named, tags: list[str]) -> list[Row]:
 
 def _fetch_digests(session: Session) -> frozenset[str] | None:
     """Of all images that are here; None if somebody who may know does not answer."""
-    runtimes, silent = session.find_runtimes()
-    if any(not one.absent for one in silent):
+    if session.runtimes.hidden:
         return None
     try:
-        return frozenset[str]().union(*(runtime.fetch_digests() for runtime in runtimes))
+        return frozenset[str]().union(*(runtime.fetch_digests() for runtime in session.runtimes))
     except SchedkitError as error:
         session.talk.warn(error.message)
         return None
