@@ -120,7 +120,7 @@ def measure_all(store: Store, folder: Path, turns: int) -> None:
             pair = cosign.make_key("bench")
             for kind, key in (("key", pair), ("keyless", None)):
                 push_random(registry.address, 1, 1000)  # another image each time, with one signature
-                digest = Registry().fetch_digest(Reference(registry.address, NAME, TAG, None))
+                digest, *_ = Registry().fetch_digests(Reference(registry.address, NAME, TAG, None))
                 image = f"{registry.address}/{NAME}@{digest}"
                 measure(f"cosign {series}, {kind}", make_case(cosign, virtual, folder, image, key), turns)
 

@@ -128,7 +128,7 @@ def _name(machine: Machine, image: str) -> str:
     path, _, tag = image.removeprefix(f"{REGISTRY}/").partition(":")
     registry = Registry(environ={})
     try:
-        digest = registry.fetch_digest(Reference(machine.registry, path, tag, None))
+        digest, *_ = registry.fetch_digests(Reference(machine.registry, path, tag, None))
     finally:
         registry.close()
     return f"{machine.registry}/{path}@{digest}"

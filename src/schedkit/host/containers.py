@@ -38,6 +38,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             Label.SCHEDULER.value: request.scheduler,
             Label.IMAGE.value: request.image.reference,
             Label.DIGEST.value: request.image.digest,
+            Label.MANIFEST.value: request.image.manifest.digest,
             Label.ARGS.value: json.dumps(list(request.args)),
             Label.CREATED.value: machine.now().astimezone(UTC).isoformat(),
             Label.RESTART.value: str(request.restart),

@@ -17,6 +17,15 @@ SCHEMA_1 = (
 )
 IMAGE_CONFIGS = ("application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json")
 
+# The fields of manifests, indexes and what is in them, by their name without case.
+FIELDS = {
+    name.casefold(): name
+    for name in (
+        *("schemaVersion", "mediaType", "artifactType", "config", "layers", "manifests", "subject", "annotations"),
+        *("digest", "size", "urls", "data", "platform"),
+        *("os", "architecture", "variant", "os.version", "os.features", "features"),
+    )
+}
 LARGEST_BLOB = 64 << 30
 MOST_ENTRIES = 1000  # layers of a manifest, manifests of an index
 
@@ -78,6 +87,7 @@ def check_digest(data: bytes, digest: str, about: str) -> None:
 def parse_document(media_type: str, data: bytes, about: str) -> Manifest | Index:
     """A manifest or an index, as its media type says; one that could be read as both is refused."""
     document = _load(data, about)
+    _check_names(document, about)
     if media_type in SCHEMA_1 or document.get("schemaVersion") == 1:
         raise BadDataError(
             f"{about} is in the old schema 1 of manifests, which has no digest to hold on to",
@@ -128,12 +138,46 @@ def parse_tags(data: bytes, about: str) -> list[str]:
 
 def _load(data: bytes, about: str) -> dict[str, Any]:
     try:
-        document = json.loads(data)
+        document = json.loads(data, object_pairs_hook=_unique)
+    except _TwiceError as error:
+        raise BadDataError(f"{about}: the registry sent JSON with the key {error.args[0]!r} twice") from error
     except (ValueError, RecursionError) as error:
         raise BadDataError(f"{about}: the registry sent something that is not JSON, or only a part of it") from error
     if not isinstance(document, dict):
         raise BadDataError(f"{about}: the registry sent JSON that is not an object")
     return document
+
+
+class _TwiceError(Exception):
+    """A key is in an object twice; which one counts, each reader decides for itself."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in table:
+            raise _TwiceError(name[:40])
+        table[name] = value
+    return table
+
+
+def _check_names(document: dict[str, Any], about: str) -> None:
+    """Refuse keys that Go takes for another: it ignores case and keeps the last, so `Manifests` hides `manifests`."""
+    left: list[object] = [document]
+    while left:
+        value = left.pop()
+        if isinstance(value, list):
+            left += value
+        if not isinstance(value, dict):
+            continue
+        seen = set()
+        for name, inner in value.items():
+            folded = name.casefold()
+            if folded in seen or FIELDS.get(folded, name) != name:
+                raise BadDataError(f"{about}: the key {name[:40]!r} differs from another only in case")
+            seen.add(folded)
+            if name != "annotations":  # its keys are free, and compared exactly by everybody
+                left.append(inner)
 
 
 def _descriptor(entry: object, about: str) -> Annotated:

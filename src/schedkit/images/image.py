@@ -48,6 +48,11 @@ class Image:
         return self.source.repository
 
     @property
+    def manifest(self) -> Descriptor:
+        """This platform's manifest: what runs."""
+        return self.manifests[-1][0]
+
+    @property
     def size(self) -> int:
         """Bytes to pull."""
         return self.config.size + sum(layer.size for layer in self.layers)

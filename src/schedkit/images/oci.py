@@ -42,7 +42,11 @@ class Content(Protocol):
 
     @property
     def digest(self) -> str:
-        """Of what the reference names: an index or a manifest. This was verified, this is what runs."""
+        """Of what the reference names, an index or a manifest: what the user asked for. `manifest` is what runs."""
+
+    @property
+    def manifest(self) -> Descriptor:
+        """This platform's manifest, the last of `manifests`. It was verified, and runtimes run it and nothing else."""
 
     @property
     def credentials(self) -> Credentials | None:

@@ -80,9 +80,14 @@ class Registry:
 
         return self._try_each(reference, ask)
 
-    def fetch_digest(self, reference: Reference) -> str:
-        """What a tag points to now."""
-        return self.fetch_document(reference)[0].digest
+    def fetch_digests(self, reference: Reference) -> tuple[str, ...]:
+        """What a tag points to now; of an index also this platform's manifest in it, as runtimes pull that one."""
+        descriptor, data = self.fetch_document(reference)
+        if descriptor.media_type not in INDEXES:
+            return (descriptor.digest,)
+        document = parse_document(descriptor.media_type, data, str(reference))
+        entry = choose(document.manifests, read_platform()) if isinstance(document, Index) else None
+        return (descriptor.digest, entry.digest) if entry else (descriptor.digest,)
 
     def fetch_document(self, reference: Reference, *, about: str = "") -> tuple[Descriptor, bytes]:
         """The manifest or index that a reference names, with its digest as computed from its bytes."""

@@ -14,6 +14,7 @@ from schedkit.runtimes.engine_answers import (
     parse_container,
     parse_digests,
     parse_failure,
+    parse_image_id,
     parse_message,
     parse_repositories,
 )
@@ -84,19 +85,41 @@ class Engine:
         """Of all images that are here."""
         return self._fetch_images(parse_repositories)
 
-    def pull(self, content: Content, progress: Progress) -> None:
-        """Have the image here under `repository@digest`; hanging up, as an interrupt does, makes the engine drop it."""
-        wish = f"look for image {_pinned(content)}"
-        answer = self._call("GET", f"/images/{_pinned(content)}/json", wish)
+    def has_image(self, content: Content) -> bool:
+        """Whether the manifest is here, and by the engine's own image id it is ours."""
+        name = _pinned(content)
+        wish = f"inspect image {name}"
+        answer = self._call("GET", f"/images/{name}/json", wish)
         if answer.status == 404:
-            from schedkit.runtimes.engine_pull import pull
-
-            pull(self._door, self._api_prefix(), content, progress)
-        elif answer.status != 200:
+            return False
+        if answer.status != 200:
             raise self._failure(answer, wish)
+        try:
+            id = parse_image_id(self._door.parse(answer.body, wish))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._senseless(wish) from error
+        # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
+        if id not in (content.config.digest, content.manifest.digest):
+            raise BadDataError(
+                f"{self.driver}: {name} is image {id}, and {content.config.digest} was verified",
+                hint=f"remove it and try again: {self.driver} rmi {name}",
+            )
+        return True
+
+    def pull(self, content: Content, progress: Progress) -> None:
+        """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
+        if self.has_image(content):
+            return
+        from schedkit.runtimes.engine_pull import pull
+
+        pull(self._door, self._api_prefix(), content, progress)
+        if not self.has_image(content):
+            raise BadDataError(f"{self.driver} says that it pulled {_pinned(content)}, and does not have it")
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
-        """Make a container of `repository@digest`, so that what runs is what was resolved."""
+        """Make a container of the manifest by its digest, so that what runs is what was verified."""
+        if not self.has_image(content):
+            raise NotFoundError(f"{self.driver} does not have {_pinned(content)}", hint="pull it first")
         wish = f"create container {spec.name}"
         body = self._describe(content, spec)
         answer = self._call(
@@ -293,4 +316,5 @@ def _choose_prefix(api: str) -> str:
 
 
 def _pinned(content: Content) -> str:
-    return f"{content.repository}@{content.digest}"
+    """The manifest, never its index: of an index an engine would choose for itself, by rules of its own."""
+    return f"{content.repository}@{content.manifest.digest}"

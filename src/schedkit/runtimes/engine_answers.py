@@ -73,6 +73,12 @@ def parse_digests(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(digests - {""})
 
 
+def parse_image_id(told: Mapping[str, Any]) -> str:
+    """An image's id as a digest; KeyError, TypeError or AttributeError if this is no inspection of an image."""
+    id: str = told["Id"]
+    return id if id.startswith("sha256:") else f"sha256:{id}"  # older podmans leave the algorithm out
+
+
 def parse_repositories(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     """Every repository out of which the listed images are, without tag or digest."""
     names = [name for image in images for name in (*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ()))]

@@ -17,7 +17,7 @@ _FETCHED = {"Verifying Checksum", "Download complete", "Extracting", "Pull compl
 
 
 def pull(door: Door, prefix: str, content: Content, progress: Progress) -> None:
-    """Make the engine pull `repository@digest`; progress counts the layers' bytes."""
+    """Make the engine pull this platform's manifest by its digest; progress counts the layers' bytes."""
     sizes = {_short(layer.digest): layer.size for layer in content.layers}
     total = sum(sizes.values())
     done = dict.fromkeys(sizes, 0)
@@ -40,11 +40,15 @@ def pull(door: Door, prefix: str, content: Content, progress: Progress) -> None:
 def _stream(door: Door, prefix: str, content: Content) -> Iterator[dict[str, Any]]:
     wish = f"pull {content.reference}"
     target = f"{prefix}/images/create"
-    query = {"fromImage": content.repository, "tag": content.digest}
+    query = {"fromImage": content.repository, "tag": content.manifest.digest}
     if content.insecure and door.driver == "podman":
         # Docker goes by its own configuration only; podman can be told, at an address of its own.
         target = f"{prefix}/libpod/images/pull"
-        query = {"reference": f"{content.repository}@{content.digest}", "tlsVerify": "false", "compatMode": "true"}
+        query = {
+            "reference": f"{content.repository}@{content.manifest.digest}",
+            "tlsVerify": "false",
+            "compatMode": "true",
+        }
     headers = {"X-Registry-Auth": _encode(content.credentials, content.repository)} if content.credentials else {}
     with door.open("POST", target, wish, query=query, headers=headers, seconds=_SILENCE_SECONDS) as (
         response,

@@ -11,7 +11,8 @@ class Label(StrEnum):
 
     SCHEDULER = "org.schedkit.scheduler"  # the catalog name, or the last word of the image's path
     IMAGE = "org.schedkit.image"  # the reference in full; the runtime itself knows the image by its digest
-    DIGEST = "org.schedkit.digest"
+    DIGEST = "org.schedkit.digest"  # of what the reference named: an index or a manifest
+    MANIFEST = "org.schedkit.manifest"  # the digest of this platform's manifest, which is what runs
     ARGS = "org.schedkit.args"  # a JSON list
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N

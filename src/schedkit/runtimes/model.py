@@ -52,8 +52,11 @@ class Runtime(Protocol):
     def fetch_repositories(self) -> frozenset[str]:
         """Repositories (registry and path, no tag or digest) of which some image is here; for `schedctl list`."""
 
+    def has_image(self, content: Content) -> bool:
+        """Whether this platform's manifest is here, as `pull` leaves it; BadDataError if another image has its name."""
+
     def pull(self, content: Content, progress: Progress) -> None:
-        """Have exactly this image here; does nothing if it is."""
+        """Have exactly this platform's manifest here; does nothing if it is."""
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
         """Make a container of a pulled image, not yet started, and return its id."""

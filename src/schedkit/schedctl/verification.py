@@ -42,9 +42,10 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
         else:
             session.talk.step(f"verified: {verdict.who}")
             who = verdict.who
-        if session.settings.offline and image.digest not in runtime.fetch_digests():
+        if session.settings.offline and not runtime.has_image(image):
+            what = f"{image.repository}@{image.manifest.digest}"
             raise NotFoundError(
-                f"{image.repository}@{image.digest} is not in {runtime.driver}, and --offline forbids fetching it",
+                f"{what} is not in {runtime.driver}, and --offline forbids fetching it",
                 hint=f"with network: schedctl pull {image.reference}",
             )
         return who

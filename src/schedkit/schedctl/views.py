@@ -23,6 +23,7 @@ def container_fields(container: Container) -> Json:
         "driver": container.driver,
         "image": labels.get(Label.IMAGE, container.image),
         "digest": labels.get(Label.DIGEST) or None,
+        "manifest": labels.get(Label.MANIFEST) or None,
         "args": _read_args(labels.get(Label.ARGS)),
         "state": plain(container.state),
         "pid": container.pid,

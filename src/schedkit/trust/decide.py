@@ -40,27 +40,28 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
             hint="add a scope for it, or keys and identities for all images",
         )
     if offline:
-        return recall(image.repository, image.digest, policy, cache)
+        return recall(image, policy, cache)
     try:
         signatures = _Search(image, rule, roots).run()
     except (UnavailableError, NoAnswerError):
-        kept = read_verdict(cache, image.repository, image.digest, policy.hash) if cache else None
+        kept = read_verdict(cache, image, policy.hash) if cache else None
         if kept is None:
             raise
         return kept
-    verdict = Verdict(image.digest, image.reference, policy.hash, rule.name, signatures, now)
+    verdict = Verdict(image.digest, image.manifest.digest, image.reference, policy.hash, rule.name, signatures, now)
     if cache:
         with suppress(OSError):  # the next check without network will have to do without
             write_verdict(cache, image, verdict)
     return verdict
 
 
-def recall(repository: str, digest: str, policy: Policy, cache: Path | None) -> Verdict:
+def recall(image: Image, policy: Policy, cache: Path | None) -> Verdict:
     """The verdict reached before, without asking anybody; UnverifiedError if there is none."""
-    kept = read_verdict(cache, repository, digest, policy.hash) if cache else None
+    kept = read_verdict(cache, image, policy.hash) if cache else None
     if kept is None:
         raise UnverifiedError(
-            f"{repository}@{digest} was not verified here before with this policy, and without network it cannot be",
+            f"{image.repository}@{image.manifest.digest} was not verified here before with this policy, "
+            "and without network it cannot be",
             hint="verify it once with network",
         )
     return kept

@@ -66,7 +66,8 @@ class Attempt:
 class Verdict:
     """This image may run, and why."""
 
-    digest: str
+    digest: str  # of what the reference named
+    manifest: str  # the digest of this platform's manifest: the verdict is for that one, and no other of an index
     reference: str
     policy: str  # the hash of the policy
     rule: str  # which of its rules counted

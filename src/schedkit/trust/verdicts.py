@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from schedkit.images.registry import Registry
 
 FOLDER = "verdicts"
+ABOUT = ("repository", "digest", "manifest", "policy")  # what makes a verdict one of its own
 KEY = "key"
 KEY_BYTES = 32
 LARGEST = 32 << 20
@@ -33,7 +34,7 @@ def write_verdict(cache: Path, image: Image, verdict: Verdict) -> None:
     key = _read_private(folder / KEY) or _make_key(folder / KEY)
     sealed = asdict(verdict) | {"repository": image.repository, "image": encode_image(image)}
     content = json.dumps(sealed, default=_encode, sort_keys=True)
-    path = folder / _name(image.repository, verdict.digest, verdict.policy)
+    path = folder / _name(image, verdict.policy)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
@@ -45,11 +46,11 @@ def write_verdict(cache: Path, image: Image, verdict: Verdict) -> None:
         raise
 
 
-def read_verdict(cache: Path, repository: str, digest: str, policy: str) -> Verdict | None:
-    """What was found before for this digest and this policy; None also where it was touched by anybody else."""
-    fields = _read_sealed(cache / FOLDER, cache / FOLDER / _name(repository, digest, policy))
+def read_verdict(cache: Path, image: Image, policy: str) -> Verdict | None:
+    """What was found before for this manifest and this policy; None also where it was touched by anybody else."""
+    fields = _read_sealed(cache / FOLDER, cache / FOLDER / _name(image, policy))
     # The name of the file says what it is about, and anybody can rename a file.
-    if fields is None or (fields["repository"], fields["digest"], fields["policy"]) != (repository, digest, policy):
+    if fields is None or [fields[name] for name in ABOUT] != _about(image, policy):
         return None
     return _decode(fields)
 
@@ -80,11 +81,16 @@ def _read_sealed(folder: Path, path: Path) -> Mapping[str, Any] | None:
         fields: Mapping[str, Any] = json.loads(content)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return fields  # sealed by us, so it has all that we write
+    # Sealed by us; but an older version may have written less.
+    return fields if all(name in fields for name in ABOUT) else None
 
 
-def _name(repository: str, digest: str, policy: str) -> str:
-    return f"{hashlib.sha256(json.dumps([repository, digest, policy]).encode()).hexdigest()}.json"
+def _about(image: Image, policy: str) -> list[str]:
+    return [image.repository, image.digest, image.manifest.digest, policy]
+
+
+def _name(image: Image, policy: str) -> str:
+    return f"{hashlib.sha256(json.dumps(_about(image, policy)).encode()).hexdigest()}.json"
 
 
 def _seal(key: bytes, content: str) -> str:
@@ -133,7 +139,14 @@ def _decode(fields: Mapping[str, Any]) -> Verdict:
     )
     at = datetime.fromisoformat(fields["at"])
     return Verdict(
-        fields["digest"], fields["reference"], fields["policy"], fields["rule"], signatures, at, from_cache=True
+        fields["digest"],
+        fields["manifest"],
+        fields["reference"],
+        fields["policy"],
+        fields["rule"],
+        signatures,
+        at,
+        from_cache=True,
     )
 
 

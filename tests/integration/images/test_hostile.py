@@ -68,7 +68,7 @@ def serve_image(server: Server, claimed: str = "") -> bytes:
 def test_the_digest_that_a_header_claims_is_not_believed(server: Server, registry: Registry) -> None:
     manifest = serve_image(server, claimed=f"sha256:{'ab' * 32}")
     assert registry.fetch_image(name(server), AMD64).digest == digest_of(manifest)
-    assert registry.fetch_digest(name(server)) == digest_of(manifest)
+    assert registry.fetch_digests(name(server)) == (digest_of(manifest),)
 
 
 def test_a_manifest_that_is_not_the_one_asked_for_is_refused(server: Server, registry: Registry) -> None:
@@ -364,8 +364,8 @@ def test_a_connection_is_used_again(server: Server, registry: Registry) -> None:
     image = registry.fetch_image(name(server), AMD64)
     assert b"".join(image.fetch_blob(image.layers[0])) == BLOB
     with pytest.raises(NotFoundError):
-        registry.fetch_digest(name(server, "v2"))
-    registry.fetch_digest(name(server))
+        registry.fetch_digests(name(server, "v2"))
+    registry.fetch_digests(name(server))
     assert server.connections == 1
 
 

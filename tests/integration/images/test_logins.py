@@ -104,7 +104,7 @@ def test_without_a_password_one_is_told_how_to_log_in(basic: str, anonymous: dic
         pull(registry, name(basic))
     assert f"{basic}/scx_fifo:v1" in caught.value.message
     assert f"podman login {basic}" in caught.value.hint
-    for ask in (registry.fetch_tags, registry.fetch_digest):
+    for ask in (registry.fetch_tags, registry.fetch_digests):
         with pytest.raises(NoPermissionError):
             ask(name(basic))
     # Nobody knows whether there is anything: that is not the same as nothing.

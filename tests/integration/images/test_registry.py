@@ -72,7 +72,7 @@ def test_tags_are_listed_newest_first(lab_registry: str, scratch: str, registry:
 
 def test_a_digest_names_the_same_image_as_its_tag(lab_registry: str, registry: Registry) -> None:
     by_tag = registry.fetch_image(name(lab_registry, "scx_fifo:v1"), AMD64)
-    digest = registry.fetch_digest(by_tag.source)
+    (digest,) = registry.fetch_digests(by_tag.source)
     assert digest == by_tag.digest
     by_digest = registry.fetch_image(replace(by_tag.source, tag=None, digest=digest), AMD64)
     assert by_digest.layers == by_tag.layers
@@ -104,6 +104,9 @@ def test_of_an_index_the_platforms_own_manifest_is_taken(scratch: str, registry:
     image = registry.fetch_image(reference, Platform("linux", "arm64"))
 
     assert image.digest == index["digest"]
+    assert image.manifest.digest == arm64["digest"]
+    # What a runtime may have of a tag, on this machine.
+    assert registry.fetch_digests(reference) == (index["digest"], amd64["digest"])
     assert [descriptor.digest for descriptor, _ in image.manifests] == [index["digest"], arm64["digest"]]
     assert image.platforms == (AMD64, Platform("linux", "arm64"))
     assert image.labels == {"title": "arm64"}

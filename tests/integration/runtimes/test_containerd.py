@@ -48,6 +48,10 @@ class Tampered:
         return cls(image, image.digest, image.config, image.layers, image.manifests, pieces)
 
     @property
+    def manifest(self) -> Descriptor:
+        return self.manifests[-1][0]
+
+    @property
     def reference(self) -> str:
         return self.image.reference
 

@@ -217,7 +217,10 @@ def test_platform_manifest_swapped_below_a_signed_index(
     assert bench.shop.fetch(index).layers[0].digest == digest_of(f"evil {checked}".encode())
 
 
-def test_index_of_an_attacker_around_a_signed_manifest_counts_for_that_manifest_only(bench: Bench) -> None:
+def test_index_of_an_attacker_around_a_signed_manifest_is_a_verdict_for_that_manifest_which_is_what_runs(
+    bench: Bench,
+) -> None:
+    """That runtimes get this manifest and never choose is tests/integration/runtimes/test_chosen_manifest.py's."""
     image, policy = bench.signed(BUNDLE), bench.shop.trust_key(bench.public)
     size = bench.shop.fetch(image).manifests[0][0].size
     signed = {"mediaType": OCI_MANIFEST, "digest": image.digest, "size": size}
@@ -227,7 +230,7 @@ def test_index_of_an_attacker_around_a_signed_manifest_counts_for_that_manifest_
     of_theirs = image.pusher.index(evil | {"platform": first}, signed | {"platform": second})
     verdict = bench.shop.decide(Signed(image.pusher, of_ours["digest"]), policy)
     assert isinstance(verdict, Verdict)
-    assert verdict.signatures[0].on == image.digest
+    assert verdict.signatures[0].on == verdict.manifest == image.digest
     assert isinstance(bench.shop.decide(Signed(image.pusher, of_theirs["digest"]), policy), UnsignedError)
 
 

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from schedkit.errors import NotFoundError
+from schedkit.errors import NoAnswerError, NotFoundError
 from schedkit.host.model import Host, Machine, RunRequest
-from schedkit.images.oci import Content
+from schedkit.images.oci import Content, Descriptor
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import ContainerSpec, Progress
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 
+MANIFEST = Descriptor("application/vnd.oci.image.manifest.v1+json", "sha256:" + "2" * 64, 2)
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
 
@@ -87,6 +89,7 @@ class FakeImage:
     reference: str
     labels: Mapping[str, str] = field(default_factory=dict)
     digest: str = "sha256:" + "1" * 64
+    manifest: Descriptor = MANIFEST
     size: int = 1_000_000
 
 
@@ -100,7 +103,9 @@ class FakeRuntime:
         self.behaviours: dict[str, Callable[[FakeRuntime, str], None]] = {}
         self.on_signal: Callable[[str, int], None] = lambda id, number: None
         self.ignores_term: set[str] = set()
-        self.logs: dict[str, bytes] = {}
+        self.logs: dict[str, bytes] = {}  # by image: what it says after each start
+        self.said: dict[str, list[tuple[float, bytes]]] = {}  # by container: when, and what
+        self.unresponsive = False  # to a start: nothing happens, and nothing is heard
         self.containers: dict[str, Container] = {}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.calls: list[str] = []
@@ -133,6 +138,9 @@ class FakeRuntime:
     def fetch_repositories(self) -> frozenset[str]:
         return frozenset()
 
+    def has_image(self, content: Content) -> bool:
+        return "pull" in self.calls
+
     def pull(self, content: Content, progress: Progress) -> None:
         self.calls.append("pull")
 
@@ -146,6 +154,9 @@ class FakeRuntime:
 
     def start(self, id: str) -> None:
         self.calls.append("start")
+        if self.unresponsive:
+            raise NoAnswerError(f"{self.driver} did not answer within 60 s when asked to start container {id[:12]}")
+        self.said.setdefault(id, []).append((time.time(), self.logs.get(self.containers[id].image, b"")))
         self.processes[id] = subprocess.Popen(["sleep", "600"])
         self.containers[id] = self.containers[id]._replace(
             state=ContainerState.RUNNING, pid=self.processes[id].pid, exit_code=None, started=NOW
@@ -154,8 +165,10 @@ class FakeRuntime:
 
     def signal(self, id: str, number: int) -> None:
         self.calls.append(signal.Signals(number).name)
+        self.fetch_container(id)
         if number == signal.SIGTERM and self.containers[id].image in self.ignores_term:
             return
+        self.on_signal(id, number)
         process = self.processes[id]
         if isinstance(self.kernel.holder, Holder) and self.kernel.holder.pid == process.pid:
             self.kernel.detach()
@@ -173,8 +186,10 @@ class FakeRuntime:
         self.calls.append("remove")
         self.containers.pop(id, None)
 
-    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
-        yield self.logs.get(self.containers[id].image, b"")
+    def stream_logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[bytes]:
+        yield from (text for when, text in self.said.get(id, []) if since is None or when >= since)
 
     def close(self) -> None:
         for process in self.processes.values():

@@ -36,6 +36,7 @@ def test_all_state_is_on_the_labels(world: World) -> None:
         Label.SCHEDULER: "scx_new",
         Label.IMAGE: "localhost/scx_new:v1",
         Label.DIGEST: "sha256:" + "1" * 64,
+        Label.MANIFEST: "sha256:" + "2" * 64,
         Label.ARGS: json.dumps(["-v", "--slice 5"]),
         Label.CREATED: "2026-11-15T12:00:00+00:00",
         Label.RESTART: "on-failure:3",

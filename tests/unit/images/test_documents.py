@@ -42,6 +42,44 @@ def test_an_index_is_read(media_type: str) -> None:
     assert read.manifests[0].platform == Platform("linux", "arm", "v7")
 
 
+EVIL = LAYER | {"digest": "sha256:" + "ee" * 32}
+
+
+@pytest.mark.parametrize(
+    ("media_type", "data"),
+    [
+        (OCI_INDEX, index(LAYER, Manifests=[EVIL])),
+        (OCI_INDEX, index(LAYER, **{"manife\u017fts": [EVIL]})),
+        (OCI_INDEX, index(LAYER)[:-1] + b', "manifests": []}'),
+        (OCI_INDEX, index(LAYER | {"Digest": EVIL["digest"]})),
+        (OCI_INDEX, index(LAYER | {"Platform": {"os": "linux", "architecture": "amd64"}})),
+        (OCI_INDEX, index(LAYER | {"platform": {"os": "linux", "architecture": "amd64", "Variant": "v1"}})),
+        (OCI_INDEX, index(LAYER, unheard=1, Unheard=2)),
+        (DOCKER_INDEX, index(LAYER, MediaType=OCI_INDEX)),
+        (OCI_MANIFEST, manifest(Layers=[EVIL])),
+        (OCI_MANIFEST, manifest(CONFIG=EVIL)),
+        (OCI_MANIFEST, manifest(layers=[LAYER | {"SIZE": 4}])),
+        (OCI_MANIFEST, manifest()[:-1] + b', "config": {}}'),
+        (OCI_MANIFEST, manifest(annotations={"a": "b"}).replace(b'"a": "b"', b'"a": "b", "a": "c"')),
+    ],
+)
+def test_keys_that_two_readers_read_differently_are_refused(media_type: str, data: bytes) -> None:
+    """Go, in which engines are written, ignores the case of keys, and keeps the last of two."""
+    with pytest.raises(BadDataError, match=r"only in case|twice"):
+        documents.parse_document(media_type, data, "image")
+
+
+def test_annotations_may_differ_in_case_as_everybody_compares_them_exactly() -> None:
+    read = documents.parse_document(OCI_MANIFEST, manifest(annotations={"Digest": "a", "digest": "b"}), "image")
+    assert read.annotations == {"Digest": "a", "digest": "b"}  # type: ignore[union-attr]
+
+
+def test_depth_of_what_nobody_asked_for_is_no_matter() -> None:
+    deep = b'{"x": ' * 900 + b"1" + b"}" * 900
+    data = manifest()[:-1] + b', "extra": ' + deep + b"}"
+    assert isinstance(documents.parse_document(OCI_MANIFEST, data, "image"), Manifest)
+
+
 @pytest.mark.parametrize(
     ("media_type", "data"),
     [

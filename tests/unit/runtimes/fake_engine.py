@@ -12,6 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 from schedkit.images.oci import Credentials, Descriptor
 
 DIGEST = "sha256:" + "d" * 64
+MANIFEST = "sha256:" + "e" * 64
+CONFIG = "sha256:" + "c" * 64
 LAYERS = (
     Descriptor("application/vnd.oci.image.layer.v1.tar+gzip", "sha256:" + "a" * 64, 100),
     Descriptor("application/vnd.oci.image.layer.v1.tar+gzip", "sha256:" + "b" * 64, 300),
@@ -92,6 +94,19 @@ class FakeEngine:
     def on(self, what: str, status: int, body: object = None) -> None:
         self.replies[what] = lambda request: request.say(status, body)
 
+    def has_image(self, id: str = CONFIG) -> None:
+        """Have FakeContent's manifest here; `id` is what the engine calls that image."""
+        self.on(f"GET /images/ghcr.io/schedkit/scx_idle@{MANIFEST}/json", 200, {"Id": id})
+
+    def pulls(self, target: str = "/images/create", body: bytes = b"", id: str = CONFIG) -> None:
+        """Have a pull leave FakeContent's manifest here."""
+
+        def pull(request: Request) -> None:
+            self.has_image(id)
+            request.say(200, body)
+
+        self.replies[f"POST {target}"] = pull
+
     def hang_on(self, what: str) -> None:
         def hang(_: Request) -> None:
             self.released.wait(30)
@@ -134,8 +149,9 @@ class FakeContent:
     reference = "ghcr.io/schedkit/scx_idle:v1"
     repository = "ghcr.io/schedkit/scx_idle"
     digest = DIGEST
+    manifest = Descriptor("application/vnd.oci.image.manifest.v1+json", MANIFEST, 10)
     manifests: tuple[tuple[Descriptor, bytes], ...] = ()
-    config = Descriptor("application/vnd.oci.image.config.v1+json", "sha256:" + "c" * 64, 10)
+    config = Descriptor("application/vnd.oci.image.config.v1+json", CONFIG, 10)
     layers = LAYERS
 
     def __init__(self, credentials: Credentials | None = None, *, insecure: bool = False) -> None:

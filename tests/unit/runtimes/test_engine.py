@@ -22,8 +22,10 @@ from schedkit.runtimes.engine import Engine
 from schedkit.runtimes.model import ContainerSpec
 from schedkit.unknown import Unknown
 from tests.unit.runtimes.fake_engine import (
+    CONFIG,
     DIGEST,
     INSPECTED,
+    MANIFEST,
     FakeContent,
     FakeEngine,
     Request,
@@ -228,18 +230,63 @@ def test_logs_of_a_terminal_have_no_frames(engine: Engine, fake: FakeEngine) -> 
     assert b"".join(engine.stream_logs("c0ffee")) == b"plain text\r\n"
 
 
-def test_container_is_made_of_the_resolved_digest(engine: Engine, fake: FakeEngine) -> None:
+def test_container_is_made_of_the_manifest_that_was_verified(engine: Engine, fake: FakeEngine) -> None:
+    """Never of its index: of that an engine chooses for itself."""
+    fake.has_image()
     fake.on("POST /containers/create", 201, {"Id": "c0ffee"})
 
     assert engine.create(FakeContent(), ContainerSpec("idle", labels={"provider": "somebody"})) == "c0ffee"
 
     body = json.loads(fake.requests[-1].body)
-    assert body["Image"] == f"ghcr.io/schedkit/scx_idle@{DIGEST}"
+    assert body["Image"] == f"ghcr.io/schedkit/scx_idle@{MANIFEST}"
     assert body["Labels"] == {"provider": "schedkit", "org.schedkit.image": "ghcr.io/schedkit/scx_idle:v1"}
     assert "Cmd" not in body, "the image's own command stays"
 
 
+@pytest.mark.parametrize("id", [CONFIG, CONFIG.removeprefix("sha256:"), MANIFEST], ids=["config", "bare", "manifest"])
+def test_image_is_known_by_the_id_that_its_engine_gives_it(engine: Engine, fake: FakeEngine, id: str) -> None:
+    """The configuration's digest; the manifest's where docker keeps images in containerd's store."""
+    fake.has_image(id)
+
+    assert engine.has_image(FakeContent())
+
+
+def test_another_image_than_the_verified_one_is_refused_before_a_container_is_made(
+    engine: Engine, fake: FakeEngine, driver: str
+) -> None:
+    fake.has_image("sha256:" + "9" * 64)
+
+    for act in (
+        lambda: engine.create(FakeContent(), ContainerSpec("idle")),
+        lambda: engine.pull(FakeContent(), ignore_progress),
+        lambda: engine.has_image(FakeContent()),
+    ):
+        with pytest.raises(BadDataError, match=f"{CONFIG} was verified") as refused:
+            act()
+        assert refused.value.hint == f"remove it and try again: {driver} rmi ghcr.io/schedkit/scx_idle@{MANIFEST}"
+    assert {request.command for request in fake.requests} == {"GET"}
+
+
+def test_pull_that_leaves_another_image_or_none_is_refused(engine: Engine, fake: FakeEngine) -> None:
+    fake.on("POST /images/create", 200, b"")
+    with pytest.raises(BadDataError, match="and does not have it"):
+        engine.pull(FakeContent(), ignore_progress)
+
+    fake.pulls(id="sha256:" + "9" * 64)
+    with pytest.raises(BadDataError, match=f"{CONFIG} was verified"):
+        engine.pull(FakeContent(), ignore_progress)
+
+
+def test_inspection_of_an_image_without_sense_is_bad_data(engine: Engine, fake: FakeEngine) -> None:
+    bodies: list[object] = [{}, [], {"Id": 5}]
+    for body in bodies:
+        fake.on(f"GET /images/ghcr.io/schedkit/scx_idle@{MANIFEST}/json", 200, body)
+        with pytest.raises(BadDataError, match="makes no sense"):
+            engine.has_image(FakeContent())
+
+
 def test_answer_to_create_without_an_id_is_bad_data(engine: Engine, fake: FakeEngine) -> None:
+    fake.has_image()
     fake.on("POST /containers/create", 201, {"Warnings": []})
 
     with pytest.raises(BadDataError, match="create container idle"):
@@ -247,7 +294,7 @@ def test_answer_to_create_without_an_id_is_bad_data(engine: Engine, fake: FakeEn
 
 
 def test_image_that_is_here_is_not_pulled(engine: Engine, fake: FakeEngine) -> None:
-    fake.on(f"GET /images/ghcr.io/schedkit/scx_idle@{DIGEST}/json", 200, {})
+    fake.has_image()
 
     engine.pull(FakeContent(), ignore_progress)
 
@@ -262,22 +309,23 @@ def test_pull_counts_the_bytes_of_all_layers(engine: Engine, fake: FakeEngine) -
         {"status": "Downloading", "id": "b" * 12, "progressDetail": {}},
         {"status": "Extracting", "id": "b" * 12, "progressDetail": {"current": 1, "total": 300}},
     ]
-    fake.on("POST /images/create", 200, b"\r\n".join(json.dumps(line).encode() for line in lines))
+    fake.pulls(body=b"\r\n".join(json.dumps(line).encode() for line in lines))
     told: list[tuple[int, int]] = []
 
     engine.pull(FakeContent(), lambda done, total: told.append((done, total)))
 
     assert told == [(0, 400), (100, 400), (150, 400), (150, 400), (400, 400), (400, 400)]
-    assert fake.requests[-1].query == {"fromImage": "ghcr.io/schedkit/scx_idle", "tag": DIGEST}
+    (pulled,) = [request for request in fake.requests if request.command == "POST"]
+    assert pulled.query == {"fromImage": "ghcr.io/schedkit/scx_idle", "tag": MANIFEST}
 
 
 def test_insecure_pull_is_asked_of_podman_only(engine: Engine, fake: FakeEngine, driver: str) -> None:
     for path in ("/images/create", "/libpod/images/pull"):
-        fake.on(f"POST {path}", 200, b"")
+        fake.pulls(path)
 
     engine.pull(FakeContent(insecure=True), ignore_progress)
 
-    asked = fake.requests[-1]
+    (asked,) = [request for request in fake.requests if request.command == "POST"]
     assert asked.path.startswith({"podman": "/v1.41/libpod/images/pull?", "docker": "/v1.41/images/create?"}[driver])
     assert asked.query.get("tlsVerify") == {"podman": "false", "docker": None}[driver]
 

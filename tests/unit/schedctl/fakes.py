@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from schedkit.errors import NotFoundError
 from schedkit.host.model import Attached, Attachment, Managed, Observed, Switched
+from schedkit.images.documents import Annotated
 from schedkit.images.image import Image, Platform
 from schedkit.images.oci import Content, Descriptor
 from schedkit.images.reference import Reference
@@ -46,17 +48,24 @@ class FakeRegistry(Registry):
     def __init__(self) -> None:
         pass
 
+    def fetch_document(self, reference: Reference, *, about: str = "") -> tuple[Descriptor, bytes]:
+        raise NotFoundError(f"{reference} is not there")
+
+    def fetch_referrers(self, reference: Reference, digest: str) -> list[Annotated]:
+        return []
+
     def fetch_tags(self, reference: Reference) -> list[str]:
         return ["latest", "1.1.4", "1.1.3"]
 
-    def fetch_digest(self, reference: Reference) -> str:
-        return DIGEST
+    def fetch_digests(self, reference: Reference) -> tuple[str, ...]:
+        return (DIGEST,)
 
     def fetch_image(self, reference: Reference, platform: Platform | None = None) -> Image:
         blob = Descriptor("application/octet-stream", DIGEST, 1000)
         here = Platform("linux", "amd64")
         labels = {"org.opencontainers.image.title": "rusty", "org.schedkit.scheduler.kernel.min-version": "6.12"}
-        return Image(self, reference, DIGEST, [], blob, [blob], here, (here,), labels)
+        manifest = Descriptor("application/vnd.oci.image.manifest.v1+json", DIGEST, 2)
+        return Image(self, reference, DIGEST, [(manifest, b"{}")], blob, [blob], here, (here,), labels)
 
     def probe(self, registry: str) -> None:
         pass
@@ -88,6 +97,9 @@ class FakeRuntime:
 
     def fetch_repositories(self) -> frozenset[str]:
         return frozenset({"ghcr.io/schedkit/scx_rusty"})
+
+    def has_image(self, content: Content) -> bool:
+        return content.manifest.digest in self.fetch_digests()
 
     def pull(self, content: Content, progress: Progress) -> None:
         progress(0, 100)

@@ -36,6 +36,7 @@ from tests.unit.schedctl.fakes import (
     NOW,
     OBSERVED,
     SWITCHED,
+    FakeRegistry,
     FakeRuntime,
     make_container,
 )
@@ -257,6 +258,15 @@ def test_versions_are_the_registrys_with_what_is_here(runtime: FakeRuntime) -> N
     assert [row["tag"] for row in document["versions"]] == ["latest", "1.1.4"]
     assert (document["total"], document["versions"][0]["here"]) == (3, True)
     assert "1 older" in call("versions", "scx_rusty", "--limit", "2").stderr
+
+
+def test_version_is_here_when_its_manifest_is_as_that_is_what_runtimes_pull(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = "sha256:" + "1" * 64
+    monkeypatch.setattr(FakeRegistry, "fetch_digests", lambda *_: (index, DIGEST))
+    (row,) = read("versions", "scx_rusty", "--limit", "1")["versions"]
+    assert (row["digest"], row["here"]) == (index, True)
 
 
 def test_info_says_whether_this_kernel_will_do(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,10 +87,10 @@ class Shelf:
         self.referrers.setdefault(digest, []).append(listed)
 
 
-def make_image(shelf: Shelf, *, index: bool = False, repository: str = REPOSITORY) -> Image:
+def make_image(shelf: Shelf, *, index: bool = False, repository: str = REPOSITORY, layer: bytes = b"layer") -> Image:
     """An image on the shelf, below an index if wanted."""
-    layer = shelf.put(b"layer", "application/vnd.oci.image.layer.v1.tar")
-    manifest = shelf.put_manifest([layer])
+    only = shelf.put(layer, "application/vnd.oci.image.layer.v1.tar")
+    manifest = shelf.put_manifest([only])
     entries = [manifest]
     if index:
         document = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [manifest]}
@@ -104,7 +104,7 @@ def make_image(shelf: Shelf, *, index: bool = False, repository: str = REPOSITOR
             (Descriptor(one["mediaType"], one["digest"], one["size"]), shelf.blobs[one["digest"]]) for one in entries
         ],
         config=Descriptor("application/vnd.oci.image.config.v1+json", digest_of(b"{}"), 2),
-        layers=[Descriptor(layer["mediaType"], layer["digest"], layer["size"])],
+        layers=[Descriptor(only["mediaType"], only["digest"], only["size"])],
         platform=platform,
         platforms=(platform,),
         labels={},

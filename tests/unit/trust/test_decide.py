@@ -28,12 +28,25 @@ def test_signature_on_the_index_counts_for_the_manifest_in_it(shelf: Shelf) -> N
     assert not any(manifest in asked for asked in shelf.asked), "one signature is enough"
 
 
-def test_signature_on_the_manifest_counts_too(shelf: Shelf) -> None:
+def test_signature_on_the_manifest_is_for_that_manifest_which_is_what_runs(shelf: Shelf) -> None:
+    """Around it may be anybody's index: runtimes are given the manifest, and never choose from the index."""
     key, image = make_key(), make_image(shelf, index=True)
-    manifest = image.manifests[1][0].digest
+    manifest = image.manifest.digest
     shelf.add_simple(manifest, sign_simply(manifest, key))
     verdict = check(image, trust(key))
-    assert (verdict.digest, verdict.signatures[0].on) == (image.digest, manifest)
+    assert (verdict.digest, verdict.manifest, verdict.signatures[0].on) == (image.digest, manifest, manifest)
+
+
+def test_verdict_for_one_manifest_of_an_index_is_none_for_another(shelf: Shelf, tmp_path: Path) -> None:
+    """Machines of several platforms may share a home, and an index of somebody else's one signed manifest."""
+    key, image = make_key(), make_image(shelf, index=True)
+    shelf.add_simple(image.manifest.digest, sign_simply(image.manifest.digest, key))
+    check(image, trust(key), cache=tmp_path)
+    other = replace(image, manifests=(image.manifests[0], make_image(shelf, layer=b"other").manifests[0]))
+    assert other.digest == image.digest
+    with pytest.raises(UnverifiedError):
+        check(other, trust(key), cache=tmp_path, offline=True)
+    assert check(image, trust(key), cache=tmp_path, offline=True).manifest == image.manifest.digest
 
 
 def test_signature_of_the_manifest_does_not_count_on_the_index(shelf: Shelf) -> None:

@@ -80,6 +80,10 @@ class Containerd:
         images = self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images
         return frozenset(parse_repository(image.name) for image in images)
 
+    def has_image(self, content: Content) -> bool:
+        """Whether exactly this image is here, unpacked."""
+        return pulling.is_here(self._client, content, pulling.fetch_snapshotter(self._client))
+
     def pull(self, content: Content, progress: Progress) -> None:
         """Have exactly this image here, unpacked."""
         pulling.pull(self._client, content, progress)

@@ -73,6 +73,7 @@ def _fields(info: Info) -> Json:
         "scheduler": info.scheduler,
         "image": image.reference,
         "digest": image.digest,
+        "manifest": image.manifest.digest,
         **{name: info.labels.get(PREFIX + name) for name in SHOWN if name != "version"},
         "image_version": info.labels.get(f"{PREFIX}version"),  # `version` is the schema's
         "kernel_min_version": info.labels.get(MIN_KERNEL),

@@ -37,6 +37,7 @@ def command(session: Session, name: str, version: str | None) -> None:
             "scheduler": named.scheduler,
             "image": image.reference,
             "digest": image.digest,
+            "manifest": image.manifest.digest,
             "driver": runtime.driver,
             "verified": verified,
         },

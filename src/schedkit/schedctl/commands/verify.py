@@ -45,6 +45,7 @@ def command(session: Session, name: str, version: str | None) -> None:
         "scheduler": named.scheduler,
         "image": image.reference,
         "digest": image.digest,
+        "manifest": image.manifest.digest,
         "policy": {"source": policy.origin, "hash": policy.hash},
     }
     try:

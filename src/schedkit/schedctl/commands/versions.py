@@ -64,10 +64,10 @@ def _gather(session: Session, named: Named, tags: list[str]) -> list[Row]:
 
     def look(tag: str) -> Row:
         try:
-            digest = session.registry.fetch_digest(replace(named.reference, tag=tag, digest=None))
+            digests = session.registry.fetch_digests(replace(named.reference, tag=tag, digest=None))
         except SchedkitError as error:
             return Row(tag, Unknown(error.message), None)
-        return Row(tag, digest, None if here is None else digest in here)
+        return Row(tag, digests[0], None if here is None else not here.isdisjoint(digests))
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(look, tags))
