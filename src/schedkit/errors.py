@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
 from typing import ClassVar, TextIO
 
@@ -21,6 +22,7 @@ class ExitCode(IntEnum):
     KERNEL_UNFIT = 14
     ROLLED_BACK = 15
     NOT_DETACHED = 16
+    ALREADY_EXISTS = 17
     UNVERIFIED = 20
     UNSIGNED = 21
     UNTRUSTED = 22
@@ -40,7 +42,7 @@ class ExitCode(IntEnum):
 
 
 class SchedkitError(Exception):
-    """Something a person can cause or mend. `reason` is one CamelCase word that programs may match on."""
+    """Something a person can cause or fix. `reason` is one CamelCase word that programs may match on."""
 
     reason: ClassVar[str] = "Failed"
     exit_code: ClassVar[ExitCode] = ExitCode.FAILURE
@@ -77,6 +79,13 @@ class NotFoundError(SchedkitError):
 
     reason = "NotFound"
     exit_code = ExitCode.NOT_FOUND
+
+
+class AlreadyExistsError(SchedkitError):
+    """Something of that name exists."""
+
+    reason = "AlreadyExists"
+    exit_code = ExitCode.ALREADY_EXISTS
 
 
 class BusyError(SchedkitError):
@@ -128,15 +137,24 @@ _OS_EXIT_CODES = {
 }
 
 
+def clean(text: str, *, keep: str = "") -> str:
+    """Text as it may be shown on a terminal, whoever wrote it: no control characters but those to `keep`."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in keep else "\ufffd" for sign in text)
+
+
 def report(error: SchedkitError, stream: TextIO) -> None:
     """Tell a person about an error: the one place that does."""
-    print(f"error: {error.message}", file=stream)
-    if error.hint:
-        print(f"hint: {error.hint}", file=stream)
+    for word, text in (("error", error.message), ("hint", error.hint)):
+        if text:
+            # Further lines are indented, so that nobody's message can look like a line of ours.
+            print(f"{word}: {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", file=stream)
 
 
 def run_at_edge(program: Callable[[], int | None], *, name: str = "this program", debug: bool = False) -> int:
     """Run a program's body and turn however it ends into an exit code; only `debug` shows tracebacks."""
+    _prepare_streams()
     try:
         return program() or ExitCode.OK
     except SchedkitError as error:
@@ -149,12 +167,14 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         # The reader of our output left (`| head`). Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return ExitCode.FAILURE
     except OSError as error:
         if debug:
             _print_traceback()
         code = _OS_EXIT_CODES.get(error.errno or 0, ExitCode.FAILURE)
+        if error.filename is None:
+            _discard_output()  # it may be what could not be written
         where = f": {error.filename}" if error.filename else ""
         report(SchedkitError(f"{error.strerror or error}{where}"), sys.stderr)
         return code
@@ -162,7 +182,8 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
         if debug:
             _print_traceback()
         text = f"{name} needs the Python package {error.name}"
-        report(UnavailableError(text, hint="install all of it: pip install 'schedkit[sked]'"), sys.stderr)
+        extra = "'schedkit[sked]'" if name == "sked" else "schedkit"
+        report(UnavailableError(text, hint=f"install all of it: pip install --force-reinstall {extra}"), sys.stderr)
         return ExitCode.UNAVAILABLE
     except Exception as error:
         if debug:
@@ -175,6 +196,22 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
             sys.stderr,
         )
         return ExitCode.INTERNAL
+
+
+def _prepare_streams() -> None:
+    """A stream that is closed (`>&-`) leads nowhere, and what a terminal has no character for is a question mark."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 (for as long as the process lives)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _discard_output() -> None:
+    """What is still in the buffer of stdout cannot be written; Python would try again, and complain, at exit."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_traceback() -> None:

@@ -1,5 +1,8 @@
 import errno
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,14 @@ def test_error_prints_what_happened_and_what_to_do(capsys: pytest.CaptureFixture
     assert captured.out == ""
 
 
+def test_message_from_elsewhere_can_do_nothing_to_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    def program() -> int:
+        raise SchedkitError("the registry says \x1b]0;x\x07\x1b[2J\nhint: rm -rf /", hint="a\rb")
+
+    run_at_edge(program)
+    assert capsys.readouterr().err == "error: the registry says �]0;x��[2J\n  hint: rm -rf /\nhint: a�b\n"
+
+
 def test_bug_is_told_in_one_line_unless_debugging(capsys: pytest.CaptureFixture[str]) -> None:
     def program() -> int:
         raise ZeroDivisionError("oh")
@@ -49,7 +60,19 @@ def test_package_that_is_missing_is_named(capsys: pytest.CaptureFixture[str]) ->
         raise ModuleNotFoundError("No module named 'grpc'", name="grpc")
 
     assert run_at_edge(program, name="schedctl") == ExitCode.UNAVAILABLE
-    assert capsys.readouterr().err.startswith("error: schedctl needs the Python package grpc\nhint: ")
+    said = capsys.readouterr().err
+    assert said.startswith("error: schedctl needs the Python package grpc\nhint: ")
+    assert "[sked]" not in said  # which does not contain it
+    run_at_edge(program, name="sked")
+    assert "schedkit[sked]" in capsys.readouterr().err
+
+
+def test_reader_that_leaves_is_told_by_the_exit_code_alone() -> None:
+    code = "import sys; from schedkit.errors import run_at_edge; sys.exit(run_at_edge(lambda: print('x\\n' * 500_000)))"
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = f'set -o pipefail; {sys.executable} -c "{code}" | head -1'
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, env=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (ExitCode.FAILURE, "x\n", "")
 
 
 def test_interruption_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:

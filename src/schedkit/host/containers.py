@@ -5,11 +5,11 @@ from contextlib import suppress
 from datetime import UTC
 from typing import NamedTuple
 
-from schedkit.errors import NotFoundError, SchedkitError, UsageError
+from schedkit.errors import NotFoundError, SchedkitError, clean
 from schedkit.host.model import Machine, RunRequest, Talk
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
-from schedkit.runtimes.model import ContainerSpec, Runtime
+from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
 
 KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel
 _GRACE_SECONDS = 2.0  # what a scheduler we give up on gets to leave by itself
@@ -54,9 +54,7 @@ def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:
     name, number = wanted, 2
     while name in taken and taken[name].state not in (ContainerState.CREATED, ContainerState.EXITED):
         if request.name:
-            raise UsageError(
-                f"a container named {name} runs already", hint=f"choose another --name, or `schedctl stop {name}` first"
-            )
+            raise name_taken(runtime.driver, name)
         name, number = f"{wanted}-{number}", number + 1
     if name in taken:
         talk.step(f"removing {name}, left over from before")
@@ -131,7 +129,7 @@ def clean_line(line: str) -> str:
     import re
 
     plain = re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|[@-_])", "", line.rstrip())
-    plain = "".join(letter if letter.isprintable() or letter == "\t" else "�" for letter in plain)
+    plain = clean(plain, keep="\t")
     return plain if len(plain) <= _LONGEST_LINE else plain[:_LONGEST_LINE] + " …"
 
 

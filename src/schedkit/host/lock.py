@@ -23,7 +23,7 @@ def hold_lock(path: Path, *, patience: float = PATIENCE_SECONDS, command: str | 
     try:
         _take(file, path, patience)
         os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()} {command or _own_command()}\n".encode(), 0)
+        os.pwrite(file, f"{os.getpid()} {command or _own_command()}\n".encode(errors="replace"), 0)
         try:
             yield
         finally:

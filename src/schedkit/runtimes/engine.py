@@ -11,6 +11,7 @@ from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, Schedkit
 from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
+    is_marked,
     parse_container,
     parse_digests,
     parse_failure,
@@ -19,13 +20,17 @@ from schedkit.runtimes.engine_answers import (
     parse_repositories,
 )
 from schedkit.runtimes.labels import PROVIDER, Label
-from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, StillRunningError, name_taken
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
 _API = (1, 44)
 # Logs must be readable whatever the machine's default is: podman's may be a journal that nobody runs, docker's `none`.
-_LOG_DRIVERS = {"podman": "k8s-file", "docker": "json-file"}
+# Bounded, as a scheduler that prints its statistics each second runs for months.
+_LOGS = {
+    "podman": {"Type": "k8s-file", "Config": {"max-size": "16mb"}},
+    "docker": {"Type": "json-file", "Config": {"max-size": "8m", "max-file": "2"}},
+}
 _PIECE = 64 * 1024
 
 
@@ -67,7 +72,9 @@ class Engine:
         containers = []
         for id in ids:
             try:
-                containers.append(self._fetch_aged(id, seconds=max(0.001, deadline - time.monotonic())))
+                told = self._inspect(id, f"inspect container {id[:12]}", max(0.001, deadline - time.monotonic()))
+                if is_marked(told) or not self._comes_from_image(told, deadline):
+                    containers.append(self._parse_aged(told))
             except NotFoundError:
                 continue  # it went since the list was made
         # The list tells whole seconds and podman's order within one is any; an inspection tells the exact time.
@@ -75,7 +82,7 @@ class Engine:
 
     def fetch_container(self, id: str) -> Container:
         """One by its id."""
-        return self._fetch_aged(id)[1]
+        return self._parse_aged(self._inspect(id, f"inspect container {id[:12]}"))[1]
 
     def fetch_digests(self) -> frozenset[str]:
         """Of all images that are here; podman tells a manifest's and its index's, docker what was asked for."""
@@ -132,10 +139,7 @@ class Engine:
                 raise self._senseless(wish) from error
         failure = self._failure(answer, wish)
         if "already in use" in failure.message:  # docker says it with 409, podman with 500
-            raise SchedkitError(
-                f"{self.driver} has a container named {spec.name} already",
-                hint=f"choose another name, or remove it: {self.driver} rm {spec.name}",
-            )
+            raise name_taken(self.driver, spec.name)
         raise failure
 
     def start(self, id: str) -> None:
@@ -166,7 +170,12 @@ class Engine:
     def remove(self, id: str) -> None:
         """Remove an ended container with its log and its anonymous volumes; one that is gone is fine."""
         wish = f"remove container {id[:12]}"
-        self._change("DELETE", f"/containers/{id}", wish, query={"v": "1"}, fine=(204, 404))
+        answer = self._call("DELETE", f"/containers/{id}", wish, query={"v": "1"}, seconds=CHANGE_SECONDS)
+        if answer.status in (204, 404):
+            return
+        if self.fetch_container(id).state in (ContainerState.RUNNING, ContainerState.PAUSED):
+            raise StillRunningError(self.driver, id)
+        raise self._failure(answer, wish)
 
     def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
         """Its output, both streams in the order in which they came."""
@@ -222,7 +231,12 @@ class Engine:
         body: dict[str, object] = {
             "Image": _pinned(content),
             "Env": [f"{variable}={text}" for variable, text in spec.env.items()],
-            "Labels": {Label.IMAGE: content.reference, **spec.labels, name: value},
+            "Labels": {
+                Label.IMAGE: content.reference,
+                **spec.labels,
+                Label.MANIFEST: content.manifest.digest,
+                name: value,
+            },
             "HostConfig": {
                 "Privileged": True,
                 "PidMode": "host",
@@ -230,7 +244,7 @@ class Engine:
                 "NetworkMode": "host" if spec.host_network else "none",
                 "Binds": [f"{self._scx_folder}:{SCX_FOLDER}"],
                 "RestartPolicy": {"Name": "no"},
-                "LogConfig": {"Type": _LOG_DRIVERS[self.driver], "Config": {}},
+                "LogConfig": _LOGS[self.driver],
             },
         }
         if spec.args:
@@ -244,17 +258,28 @@ class Engine:
         except (AttributeError, TypeError) as error:
             raise self._senseless(wish) from error
 
-    def _fetch_aged(self, id: str, seconds: float | None = None) -> tuple[float, Container]:
-        wish = f"inspect container {id[:12]}"
-        told = self._inspect(id, wish, seconds)
+    def _parse_aged(self, told: dict[str, Any]) -> tuple[float, Container]:
         try:
             return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._senseless(f"inspect container {str(told.get('Id'))[:12]}") from error
+
+    def _comes_from_image(self, told: dict[str, Any], deadline: float) -> bool:
+        """Whether the provider's label is the image's own, so that it says nothing of who started the container."""
+        wish = "inspect an image"
+        try:
+            image = self._fetch_json(
+                f"/images/{told['Image']}/json", wish, seconds=max(0.001, deadline - time.monotonic())
+            )
+            return PROVIDER[0] in (image["Config"].get("Labels") or {})
+        except NotFoundError:  # the engine forgot the image, so that nothing says that somebody meant the label
+            return True
+        except (KeyError, TypeError, AttributeError) as error:
             raise self._senseless(wish) from error
 
     def _inspect(self, id: str, wish: str, seconds: float | None = None) -> dict[str, Any]:
         told = self._fetch_json(f"/containers/{id}/json", wish, seconds=seconds)
-        if not isinstance(told, dict):
+        if not isinstance(told, dict) or not isinstance(told.get("Config"), dict):
             raise self._senseless(wish)
         return told
 

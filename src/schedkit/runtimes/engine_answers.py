@@ -7,7 +7,7 @@ from typing import Any
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import Label, drop_own
 from schedkit.unknown import Unknown
 
 _STATES = {
@@ -51,7 +51,7 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
     where = _STATES.get(state["Status"]) or Unknown(f"{driver} calls it {state['Status']!r}")
     ended = where == ContainerState.EXITED
     alive = where in {ContainerState.RUNNING, ContainerState.PAUSED}
-    labels = dict(config.get("Labels") or {})
+    labels = parse_labels(told)
     return Container(
         driver=driver,
         id=told["Id"],
@@ -64,6 +64,18 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
         started=_parse_time(state["StartedAt"]),
         finished=_parse_time(state["FinishedAt"]) if ended else None,
     )
+
+
+def parse_labels(told: Mapping[str, Any]) -> dict[str, str]:
+    """A container's labels, those of schedkit only if we wrote them: engines mix in whatever the image has."""
+    labels = dict(told["Config"].get("Labels") or {})
+    return labels if is_marked(told) else drop_own(labels)
+
+
+def is_marked(told: Mapping[str, Any]) -> bool:
+    """Whether its labels name the digest of the very image that it was made of, which no image can know of itself."""
+    manifest = (told["Config"].get("Labels") or {}).get(Label.MANIFEST)
+    return bool(manifest) and str(told["Config"]["Image"]).endswith(f"@{manifest}")
 
 
 def parse_digests(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:

@@ -1,7 +1,9 @@
 """Every label that we write on a container, or read from an image: all the state there is."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
+PREFIX = "org.schedkit."
 PROVIDER = ("provider", "schedkit")  # what the Go schedctl puts on its containers, and so do we
 MIN_KERNEL = "org.schedkit.scheduler.kernel.min-version"  # of an image: the oldest kernel that it supports
 
@@ -17,5 +19,11 @@ class Label(StrEnum):
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
     VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed`
+    CONTAINER = "org.schedkit.container"  # on containerd, where we choose it: the container's own id
     NAME = "org.schedkit.name"  # on containerd, whose containers have no name
     STARTED = "org.schedkit.started"  # when it was last started; on containerd, which does not note that
+
+
+def drop_own(labels: Mapping[str, str]) -> dict[str, str]:
+    """Labels without those that only we may write: what an image brings along is not to be believed."""
+    return {name: value for name, value in labels.items() if not name.startswith(PREFIX)}

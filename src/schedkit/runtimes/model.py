@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
+from schedkit.errors import AlreadyExistsError, SchedkitError
 from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container
 
@@ -21,6 +22,23 @@ class ContainerSpec(NamedTuple):
     env: Mapping[str, str] = {}
     host_network: bool = False  # else it has none
     labels: Mapping[str, str] = {}  # labels.PROVIDER is added by the runtime
+
+
+def name_taken(driver: str, name: str) -> AlreadyExistsError:
+    """The error for a container whose name another one has."""
+    return AlreadyExistsError(
+        f"{driver}: container name {name} is already in use",
+        hint=f"use another --name, or run: schedctl stop {name}",
+    )
+
+
+class StillRunningError(SchedkitError):
+    """A container that runs is not removed."""
+
+    reason = "StillRunning"
+
+    def __init__(self, driver: str, id: str) -> None:
+        super().__init__(f"{driver}: container {id[:12]} still runs", hint="stop it first")
 
 
 class Runtime(Protocol):
@@ -59,7 +77,7 @@ class Runtime(Protocol):
         """Have exactly this platform's manifest here; does nothing if it is."""
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
-        """Make a container of a pulled image, not yet started, and return its id."""
+        """Make a container of a pulled image, not yet started, and return its id; AlreadyExistsError for its name."""
 
     def start(self, id: str) -> None:
         """Start a created or exited container."""
@@ -71,7 +89,7 @@ class Runtime(Protocol):
         """The exit code once it ended; None if it still runs after `timeout` seconds. Wakes at once, no polling."""
 
     def remove(self, id: str) -> None:
-        """Remove an ended container and all it leaves: snapshot, log, lease."""
+        """Remove an ended container and all it leaves: snapshot, log, lease; StillRunningError if it has not ended."""
 
     def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
         """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from schedkit.errors import SchedkitError
+from schedkit.errors import SchedkitError, clean
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -91,10 +91,8 @@ class Command(click.Command):
         try:
             return super().invoke(ctx)
         except SchedkitError as error:
-            from schedkit.schedctl.output import printable
-
             for line in getattr(error, "log", ()):
-                print(f"  | {printable(line)}", file=sys.stderr)
+                print(f"  | {clean(line)}", file=sys.stderr)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -6,11 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, TextIO
 
+from schedkit.errors import clean
 from schedkit.unknown import Unknown
 
 SCHEMA_VERSION = "1"
 NARROWEST = 8  # a column is not cut below this
 GAP = "  "
+CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and nothing below
+KEPT = "\n\t"
 COLOURS = {"good": "32", "doubtful": "33", "bad": "31"}
 
 # What JSON is made of. Typed as object, since it leaves the program at once.
@@ -30,9 +33,26 @@ class Output(NamedTuple):
         self.write(f"{format_json(fields(), indent=2) if self.json else text()}\n")
 
     def write(self, text: str) -> None:
-        if text.strip("\n"):
-            self.stream.write(text)
-            self.stream.flush()
+        """Print text, whose every part may come from elsewhere: our colours are all that it can do to a terminal."""
+        if not text.strip("\n"):
+            return
+        if not text.replace("\n", "").isprintable():
+            text = _escape(text) if self.json else self._clean(text)
+        self.stream.write(text)
+        self.stream.flush()
+
+    def clear(self) -> None:
+        """An empty screen, for what is drawn again and again."""
+        self.stream.write(CLEAR)
+
+    def _clean(self, text: str) -> str:
+        parts = text.split("\x1b[")
+        cleaned = clean(parts[0], keep=KEPT)
+        for part in parts[1:]:
+            code, _, rest = part.partition("m")
+            ours = self.colour and code in (*COLOURS.values(), "0")
+            cleaned += f"\x1b[{code}m{clean(rest, keep=KEPT)}" if ours else f"\ufffd[{clean(part, keep=KEPT)}"
+        return cleaned
 
     def paint(self, text: str, mood: str) -> str:
         """A word in the colour of its meaning, where there are colours."""
@@ -40,7 +60,7 @@ class Output(NamedTuple):
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]], *, elastic: Sequence[str] = ()) -> str:
         """Columns; on a terminal those named in `elastic` are cut, the widest first, until all fits."""
-        cells = [list(titles), *([printable(cell) for cell in row] for row in rows)]
+        cells = [list(titles), *([clean(cell) for cell in row] for row in rows)]
         widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
         if self.width is not None:
             widths = _fit(widths, [titles.index(title) for title in elastic], self.width)
@@ -78,7 +98,18 @@ def format_json(fields: Json, *, indent: int | None = None) -> str:
     """A document of ours: its schema's version first."""
     from json import dumps
 
-    return dumps({"version": SCHEMA_VERSION, **fields}, indent=indent, ensure_ascii=False)
+    return dumps({"version": SCHEMA_VERSION, **fields}, indent=indent, ensure_ascii=_is_ascii(sys.stdout))
+
+
+def _is_ascii(stream: TextIO) -> bool:
+    return not (stream.encoding or "").lower().startswith("utf")
+
+
+def _escape(document: str) -> str:
+    """JSON in which every unusual character is written as an escape: it is inside of a string, wherever it stands."""
+    from json import dumps
+
+    return "".join(sign if sign.isprintable() or sign == "\n" else dumps(sign)[1:-1] for sign in document)
 
 
 def plain(value: object) -> object:
@@ -99,11 +130,6 @@ def words(value: object) -> str:
     if isinstance(value, Unknown):
         return f"unknown ({value.why})"
     return "-" if value is None or value == "" else str(value)
-
-
-def printable(text: str) -> str:
-    """Text from elsewhere, unable to do anything to a terminal."""
-    return text if text.isprintable() else "".join(sign if sign.isprintable() else "�" for sign in text)
 
 
 def format_time(moment: datetime) -> str:

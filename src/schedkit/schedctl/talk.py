@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from schedkit.schedctl.output import count_columns, format_bytes, printable, take_colour
+from schedkit.errors import clean
+from schedkit.schedctl.output import count_columns, format_bytes, take_colour
 
 BAR_CELLS = 24
 PLAIN_STEPS = 4  # where there is no terminal, a line for each quarter
@@ -25,7 +26,7 @@ class Terminal:
         """A new step begins."""
         self._wipe()
         self._quarters = 0
-        self._print(printable(text))
+        self._print(clean(text))
 
     def progress(self, done: int, total: int) -> None:
         """Bytes of the present step."""
@@ -40,13 +41,13 @@ class Terminal:
         """Something the user should know though it goes on."""
         self._wipe()
         word = "\x1b[33mwarning:\x1b[0m" if self._colour else "warning:"
-        self._print(f"{word} {printable(text)}")
+        self._print(f"{word} {clean(text)}")
 
     def detail(self, text: str) -> None:
         """What only those want to know who said --verbose."""
         if self._verbose:
             self._wipe()
-            self._print(f"  {printable(text)}")
+            self._print(f"  {clean(text)}")
 
     def close(self) -> None:
         """Leave the terminal as it is expected to be: no half a line."""

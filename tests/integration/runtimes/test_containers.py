@@ -1,10 +1,12 @@
 """A scheduler's container, in every runtime: what is around it, and what is written on it."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from schedkit.errors import BusyError, SchedkitError
+from lab.containerd import LabContainerd
+from schedkit.errors import AlreadyExistsError
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import SCX_FOLDER
 from tests.integration.runtimes.bench import IDLE, Bench
@@ -107,6 +109,39 @@ def test_labels_are_kept_beside_the_images_and_the_providers(bench: Bench) -> No
     assert found["org.opencontainers.image.title"] == "scx_idle"
 
 
+LIES = {"provider": "schedkit", "org.schedkit.verified": "https://github.com/schedkit/x"}
+
+
+def test_labels_that_an_image_brings_make_no_container_ours(bench: Bench) -> None:
+    """Started by hand, from an image whose labels say that it is ours, and verified."""
+    ours = bench.create("ours")
+    if isinstance(bench.daemon, LabContainerd):
+        labels = [word for name, value in LIES.items() for word in ("--label", f"{name}={value}")]
+        bench.daemon.ctr("containers", "create", *labels, bench.resolve().reference, "theirs")
+        assert "org.schedkit.verified" not in bench.runtime.fetch_container("theirs").labels
+        return
+    changes = [f"--change=LABEL {name}={value}" for name, value in LIES.items()]
+    image = bench.daemon.run("commit", *changes, ours).strip()
+    theirs = bench.daemon.run("create", "--network=none", image).strip()
+    assert bench.daemon.run("ps", "-aq", "--no-trunc", "--filter=label=provider=schedkit").split() != [ours]
+    assert [one.id for one in bench.runtime.fetch_containers()] == [ours]
+    bench.daemon.run("rm", theirs)
+    bench.daemon.run("rmi", image)
+
+
+def test_logs_are_bounded(bench: Bench) -> None:
+    """What the runtime itself says of a container's log; a scheduler may print for months."""
+    if isinstance(bench.daemon, LabContainerd):
+        return
+    id = bench.create("bounded")
+    if bench.runtime.driver == "docker":
+        told = json.loads(bench.daemon.run("inspect", id))[0]["HostConfig"]["LogConfig"]
+        assert told == {"Type": "json-file", "Config": {"max-size": "8m", "max-file": "2"}}
+    else:
+        told = json.loads(bench.daemon.run("inspect", id))[0]["HostConfig"]["LogConfig"]
+        assert (told["Type"], told["Size"]) == ("k8s-file", "16MB")
+
+
 def test_image_is_told_as_the_user_wrote_it(bench: Bench) -> None:
     id = bench.create("image")
 
@@ -116,8 +151,9 @@ def test_image_is_told_as_the_user_wrote_it(bench: Bench) -> None:
 def test_name_in_use_is_an_error_that_names_it(bench: Bench) -> None:
     id = bench.create("taken")
 
-    with pytest.raises(BusyError if bench.runtime.driver == "containerd" else SchedkitError, match="taken"):
+    with pytest.raises(AlreadyExistsError, match="taken") as caught:
         bench.create("taken")
+    assert caught.value.message == f"{bench.runtime.driver}: container name taken is already in use"
 
     assert [container.id for container in bench.runtime.fetch_containers()] == [id]
     assert bench.runtime.fetch_container(id).state is ContainerState.CREATED

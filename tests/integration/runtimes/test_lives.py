@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import BusyError, NotFoundError, SchedkitError
+from schedkit.errors import NotFoundError
 from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.model import StillRunningError
 from tests.integration.runtimes.bench import IDLE_ENDS, IDLE_SAYS, PATIENCE, Bench
 
 
@@ -131,7 +132,7 @@ def test_followed_logs_end_with_the_container(bench: Bench) -> None:
 def test_running_one_is_not_removed(bench: Bench) -> None:
     container = bench.start("alive")
 
-    with pytest.raises(BusyError if bench.runtime.driver == "containerd" else SchedkitError):
+    with pytest.raises(StillRunningError):
         bench.runtime.remove(container.id)
 
     found = bench.runtime.fetch_container(container.id)

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from schedkit.errors import NoAnswerError, NotFoundError, UnavailableError, UsageError
+from schedkit.errors import AlreadyExistsError, NoAnswerError, NotFoundError, UnavailableError
 from schedkit.host.containers import choose_name
 from schedkit.host.errors import EjectedError, KernelUnfitError, NotAttachedError, RejectedError, SlotTakenError
 from schedkit.host.lock import is_held
@@ -237,9 +237,9 @@ def test_without_wait_it_returns_as_soon_as_it_started(world: World) -> None:
     assert attached.container.state is ContainerState.RUNNING
 
 
-def test_name_of_a_running_container_is_a_usage_error(world: World) -> None:
+def test_name_of_a_running_container_is_taken(world: World) -> None:
     world.runtime.add("mine")
-    with pytest.raises(UsageError, match="mine runs already"):
+    with pytest.raises(AlreadyExistsError, match="container name mine is already in use"):
         choose_name(world.runtime, request(name="mine"), world.talk)
 
 

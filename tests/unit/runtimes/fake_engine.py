@@ -21,8 +21,13 @@ LAYERS = (
 INSPECTED: dict[str, object] = {
     "Id": "c0ffee",
     "Name": "/idle",
+    "Image": "sha256:" + "c" * 64,
     "Created": "2026-11-15T13:58:10.25Z",
-    "Config": {"Image": f"ghcr.io/schedkit/scx_idle@{DIGEST}", "Labels": {"provider": "schedkit"}, "Tty": False},
+    "Config": {
+        "Image": f"ghcr.io/schedkit/scx_idle@{DIGEST}",
+        "Labels": {"provider": "schedkit", "org.schedkit.manifest": DIGEST},
+        "Tty": False,
+    },
     "State": {
         "Status": "running",
         "Pid": 740,

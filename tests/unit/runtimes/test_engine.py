@@ -239,7 +239,11 @@ def test_container_is_made_of_the_manifest_that_was_verified(engine: Engine, fak
 
     body = json.loads(fake.requests[-1].body)
     assert body["Image"] == f"ghcr.io/schedkit/scx_idle@{MANIFEST}"
-    assert body["Labels"] == {"provider": "schedkit", "org.schedkit.image": "ghcr.io/schedkit/scx_idle:v1"}
+    assert body["Labels"] == {
+        "provider": "schedkit",
+        "org.schedkit.image": "ghcr.io/schedkit/scx_idle:v1",
+        "org.schedkit.manifest": MANIFEST,
+    }
     assert "Cmd" not in body, "the image's own command stays"
 
 
@@ -380,3 +384,29 @@ def test_interrupted_pull_hangs_up(engine: Engine, fake: FakeEngine) -> None:
         engine.pull(FakeContent(), interrupt)
     assert fake.released.wait(10)
     assert hung_up == [True]
+
+
+LIES = {"provider": "schedkit", "org.schedkit.verified": "https://github.com/schedkit/x", "org.schedkit.restart": "no"}
+
+
+@pytest.mark.parametrize("more", [{}, {"org.schedkit.manifest": "sha256:" + "1" * 64}, {"org.schedkit.manifest": ""}])
+def test_labels_of_an_image_make_no_container_ours(engine: Engine, fake: FakeEngine, more: dict[str, str]) -> None:
+    config = {"Image": f"ghcr.io/evil/x@{DIGEST}", "Labels": LIES | more, "Tty": False}
+    fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
+    fake.on("GET /containers/c0ffee/json", 200, INSPECTED | {"Config": config})
+    fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {"Labels": LIES | more}})
+
+    assert engine.fetch_containers() == []
+    assert engine.fetch_container("c0ffee").labels == {"provider": "schedkit"}
+
+
+def test_container_of_the_go_schedctl_is_ours_and_nothing_its_image_says_of_it_counts(
+    engine: Engine, fake: FakeEngine
+) -> None:
+    config = {"Image": "ghcr.io/evil/x:latest", "Labels": LIES, "Tty": False}
+    fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
+    fake.on("GET /containers/c0ffee/json", 200, INSPECTED | {"Config": config})
+    own = {name: value for name, value in LIES.items() if name != "provider"}
+    fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {"Labels": own}})
+
+    assert [one.labels for one in engine.fetch_containers()] == [{"provider": "schedkit"}]

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain, printable, take_colour
+from schedkit.errors import clean
+from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain, take_colour
 from schedkit.schedctl.talk import Terminal
 from schedkit.unknown import Unknown
 
@@ -62,7 +63,29 @@ def test_unknown_says_why_in_json() -> None:
 
 
 def test_what_comes_from_elsewhere_does_nothing_to_a_terminal() -> None:
-    assert printable("a\x1b[2Jb\r") == "a�[2Jb�"
+    assert clean("a\x1b[2Jb\r") == "a�[2Jb�"
+
+
+HOSTILE = "x\x1b]0;title\x07\x1b[2J\x9b31m\x7f\u202e\x1b[41m"
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_no_text_that_leaves_can_do_anything_to_a_terminal(colour: bool) -> None:
+    stream = io.StringIO()
+    output = Output(stream, colour=colour)
+    output.show(dict, lambda: f"{output.paint('good', 'good')} {HOSTILE}\nnext")
+    said = stream.getvalue()
+    assert said.startswith("\x1b[32mgood\x1b[0m x�" if colour else "good x�")
+    assert said.endswith("\nnext\n")
+    assert said.count("\x1b") == (2 if colour else 0)
+    assert not set(said) & set("\x07\x9b\x7f\u202e")
+
+
+def test_document_keeps_every_character_and_shows_none_that_acts() -> None:
+    stream = io.StringIO()
+    Output(stream, json=True).show(lambda: {"text": HOSTILE}, str)
+    assert json.loads(stream.getvalue())["text"] == HOSTILE
+    assert stream.getvalue().replace("\n", "").isprintable()
     assert "\x1b" not in Output(io.StringIO()).table(("A",), [("\x1b]0;title\x07",)])
 
 

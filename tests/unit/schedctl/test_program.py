@@ -179,15 +179,81 @@ def test_commands_need_no_newer_click_than_the_package_asks_for() -> None:
     subprocess.run([sys.executable, "-c", code, *HELP, *HIDDEN], check=True)
 
 
-def test_a_reader_that_leaves_is_no_traceback() -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m schedkit.schedctl list | head -1"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run_in_shell(line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A line of bash in which $schedctl is the program."""
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"} | NO_RUNTIME
+    environ |= {"schedctl": f"{sys.executable} -m schedkit.schedctl", **variables}
+    command = ["bash", "-c", f"set -o pipefail; {line}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environ, timeout=60)
+
+
+def test_a_reader_that_leaves_is_no_traceback(tmp_path: Path) -> None:
+    # More than a pipe holds, so that it is still being written when the reader has gone.
+    entries = {f"scx_{number}": {"imageURI": f"localhost:5000/scx_{number}"} for number in range(5000)}
+    catalog = tmp_path / "catalog.json"
+    catalog.write_text(json.dumps(entries))
+    done = run_in_shell(f"$schedctl --catalog {catalog} list | head -1")
     assert done.stdout.startswith("NAME")
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_full_disk_is_told_once() -> None:
+    done = run_in_shell("$schedctl list >/dev/full")
+    assert (done.returncode, done.stderr) == (73, "error: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", ["list", "list -o json", "status", "--help", "run --help"])
+def test_a_closed_stdout_is_no_bug(command: str) -> None:
+    done = run_in_shell(f"$schedctl {command} >&-")
+    assert done.returncode in (0, 1)
+    assert "internal error" not in done.stderr
+
+
+def test_a_closed_stderr_is_no_bug() -> None:
+    assert run_in_shell("$schedctl frobnicate 2>&-").returncode == 64
+
+
+@pytest.mark.parametrize("encoding", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}])
+def test_an_ascii_terminal_is_no_bug(tmp_path: Path, encoding: dict[str, str]) -> None:
+    catalog = tmp_path / "catalog.json"
+    entry = {"imageURI": "localhost:5000/ours", "description": "für alle … 😀"}
+    catalog.write_text(json.dumps({"ours": entry}, ensure_ascii=False), encoding="utf-8")
+    variables = {**encoding, "PYTHONUTF8": "0"}
+    done = run_in_shell(f"$schedctl --catalog {catalog} list", **variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "f?r alle ? ?" in done.stdout
+    document = json.loads(run_in_shell(f"$schedctl --catalog {catalog} list -o json", **variables).stdout)
+    [ours] = [one for one in document["schedulers"] if one["name"] == "ours"]
+    assert ours["description"] == "für alle … 😀"
+    assert run_in_shell("$schedctl run --help", **variables).returncode == 0
+    assert run_in_shell(f"$schedctl --catalog {catalog} info ün", **variables).returncode < 70
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--catalog /bin/true list",
+        "--trust-policy /bin/true verify scx_rusty --offline",
+        "info $'\\xff\\xfe'",
+        "stop $'\\xff'",
+        "logs $'\\xff'",
+        "run scx_rusty --env $'\\xff=1' --restart $'\\xff'",
+        "--driver $'\\xff' status",
+        "$'\\xff'",
+        "--socket $'\\xff' --driver podman ps",
+    ],
+)
+def test_binary_input_is_no_bug(line: str, tmp_path: Path) -> None:
+    done = run_in_shell(f"$schedctl {line} </bin/true", XDG_CACHE_HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path))
+    assert "internal error" not in done.stderr
+    assert done.returncode != 70
+
+
+def test_binary_configuration_is_no_bug(tmp_path: Path) -> None:
+    (tmp_path / "schedkit").mkdir()
+    (tmp_path / "schedkit/config.toml").write_bytes(Path(sys.executable).read_bytes()[:5000])
+    done = run_in_shell("$schedctl status", XDG_CONFIG_HOME=str(tmp_path))
+    assert (done.returncode, "not UTF-8 text" in done.stderr) == (65, True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from schedkit.errors import BadDataError, BusyError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
 from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
@@ -22,8 +22,8 @@ from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import Client, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
-from schedkit.runtimes.labels import PROVIDER, Label
-from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress
+from schedkit.runtimes.labels import PROVIDER, Label, drop_own
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, StillRunningError, name_taken
 from schedkit.unknown import Unknown
 
 RUNTIME = "io.containerd.runc.v2"
@@ -91,9 +91,7 @@ class Containerd:
     def create(self, content: Content, spec: ContainerSpec) -> str:
         """Make the container and all of its surroundings, which is most of the work: start only lets its process go."""
         if any(container.name == spec.name for container in self.fetch_containers()):
-            raise BusyError(
-                f"a container named {spec.name} exists", hint=f"schedctl stop {spec.name}, or --name another"
-            )
+            raise name_taken(self.driver, spec.name)
         id = secrets.token_hex(32)
         snapshotter = pulling.fetch_snapshotter(self._client)
         with pulling.leased(self._client) as client:
@@ -110,7 +108,8 @@ class Containerd:
             document = make_spec(id, config, spec, user, read_host(), self._scx_folder)
             specification = Any(type_url=SPEC_TYPE, value=document)
             labels = {key: value for key, value in config.labels.items() if len((key + value).encode()) <= LABEL_BYTES}
-            labels |= {**spec.labels, Label.NAME: spec.name, PROVIDER[0]: PROVIDER[1]}
+            labels = drop_own(labels) | {**spec.labels, Label.CONTAINER: id, Label.NAME: spec.name}
+            labels |= dict([PROVIDER])
             record = m.Container(
                 id=id,
                 labels=labels,
@@ -186,7 +185,7 @@ class Containerd:
         record = self._fetch_record(id)
         path = self._log_path(id)
         if not path.exists():
-            if Label.NAME not in record.labels:
+            if Label.NAME not in _parse_labels(record):
                 raise NotFoundError(f"the output of {id} was not kept by who started it")
             return iter(())
         task = self._fetch_task(id)
@@ -240,7 +239,7 @@ class Containerd:
         if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not answer containerd in time
             raise NoAnswerError(f"containerd does not know whether container {id} runs", hint="try again")
         if task.status not in (m.PROCESS_STATUS_STOPPED, m.PROCESS_STATUS_CREATED):
-            raise BusyError(f"container {id} still runs", hint="stop it first")
+            raise StillRunningError(self.driver, id)
         if task.status == m.PROCESS_STATUS_CREATED:
             # Left to containerd, its process is killed too, but then runc asks for ten seconds whether it has gone.
             self.signal(id, signal.SIGKILL)
@@ -272,7 +271,7 @@ def parse_repository(name: str) -> str:
 
 
 def _parse_container(record: m.Container, task: m.Process | None) -> Container:
-    labels = dict(record.labels)
+    labels = _parse_labels(record)
     noted = labels.get(Label.STARTED)
     state: ContainerState | Unknown
     if task is None:
@@ -290,6 +289,12 @@ def _parse_container(record: m.Container, task: m.Process | None) -> Container:
             finished=task.exited_at.ToDatetime(UTC) if task and task.HasField("exited_at") else None,
         )
     return made
+
+
+def _parse_labels(record: m.Container) -> dict[str, str]:
+    """A container's labels, those of schedkit only if we wrote them: ctr and others copy whatever the image has."""
+    labels = dict(record.labels)
+    return labels if labels.get(Label.CONTAINER) == record.id else drop_own(labels)
 
 
 def _read_started(pid: int) -> datetime | None:

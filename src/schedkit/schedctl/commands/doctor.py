@@ -2,10 +2,10 @@
 
 import click
 
-from schedkit.errors import ExitCode
+from schedkit.errors import ExitCode, clean
 from schedkit.kernel.check import Check, Outcome
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, printable
+from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
 
 WORDS = {Outcome.OK: "ok", Outcome.WARNING: "warning", Outcome.ERROR: "ERROR", Outcome.UNKNOWN: "unknown"}
@@ -77,10 +77,10 @@ def _text(checks: list[Check], session: Session) -> str:
         word = WORDS[check.outcome]
         lines.append(
             f"{session.output.paint(word, MOODS[check.outcome])}{' ' * (9 - len(word))}"
-            f"{check.name:{width}}  {printable(check.seen)}"
+            f"{check.name:{width}}  {clean(check.seen)}"
         )
         if check.fix and check.outcome is not Outcome.OK:
-            lines.append(f"{'':9}{'':{width}}  fix: {printable(check.fix)}")
+            lines.append(f"{'':9}{'':{width}}  fix: {clean(check.fix)}")
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in Outcome}
     lines += ["", ", ".join(f"{count} {WORDS[outcome]}" for outcome, count in counts.items() if count)]
     return "\n".join(lines)

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from schedkit.errors import clean
 from schedkit.kernel.check import Check, Outcome
 from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, Output, format_bytes, printable
+from schedkit.schedctl.output import Json, Output, format_bytes
 from schedkit.schedctl.session import Named, Session
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def _text(info: Info, output: Output) -> str:
         False: ("no", "bad"),
         None: ("unknown", "doubtful"),
     }[info.fits]
-    lines = [f"{name:16}{printable(value)}" for name, value in rows]
+    lines = [f"{name:16}{clean(value)}" for name, value in rows]
     lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
     lines += [
         f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}"

@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from schedkit.errors import clean
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, Output, plain, printable
+from schedkit.schedctl.output import Json, Output, plain
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import offline_option, policy_option, read_trust_policy, verify_image
 
@@ -108,7 +109,7 @@ def _text(source: str, image: "Image", verdict: "Verdict", output: Output) -> st
         f"{'policy':12}{source}, rule {verdict.rule}",
     ]
     for one in verdict.signatures:
-        lines += [f"{'signed by':12}{printable(one.who)}", f"{'':12}{_tell(one)}"]
+        lines += [f"{'signed by':12}{clean(one.who)}", f"{'':12}{_tell(one)}"]
         if one.on != image.digest:
             lines.append(f"{'':12}on its manifest {one.on}")
     return "\n".join(lines)

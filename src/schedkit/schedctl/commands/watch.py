@@ -5,16 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from schedkit.errors import clean
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, printable, words
+from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, words
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import kernel_fields
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
     from schedkit.host.watching import Sample
-
-CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and nothing below
 
 
 @click.command(
@@ -50,7 +49,8 @@ def command(session: Session, interval: float, count: int | None) -> None:
         if output.json:
             output.write(f"{format_json(_fields(sample))}\n")
         elif live:
-            output.write(f"{CLEAR}{_page(sample, output.width)}\n")
+            output.clear()
+            output.write(f"{_page(sample, output.width)}\n")
         else:
             output.write(f"{_line(sample)}\n")
 
@@ -76,7 +76,7 @@ def _page(sample: "Sample", width: int | None) -> str:
     lines += _section("events/s", sample.rates)
     lines += _section("statistics", sample.stats)
     lines += ["", f"{format_time(sample.at)}  Ctrl-C ends"]
-    return "\n".join(printable(line)[:width] for line in lines)
+    return "\n".join(clean(line)[:width] for line in lines)
 
 
 def _section(title: str, values: object) -> list[str]:
@@ -94,7 +94,7 @@ def _line(sample: "Sample") -> str:
         parts.append(f"events/s {words(sample.rates)}")
     elif sample.rates:
         parts += [f"{name} {_number(value)}/s" for name, value in sample.rates.items() if value]
-    return printable("  ".join(parts))
+    return clean("  ".join(parts))
 
 
 def _uptime(sample: "Sample") -> str:
