@@ -117,7 +117,7 @@ def perform(options: argparse.Namespace) -> dict[str, Any]:
         after = end_foreign(host, foreign).after
         return {"told": foreign.describe(), "state": str(after.state)}
     if options.verb == "stop-all":
-        return {"stopped": [one.container.name for one in stop_all(host)]}
+        return {"stopped": [one.container.name for one in stop_all(host)[0]]}
     if options.verb == "stop":
         stopped = stop(host, options.target, timeout=options.timeout)
         return describe(stopped.container) | {"killed": stopped.killed, "was_attached": stopped.was_attached}

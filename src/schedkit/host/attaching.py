@@ -17,6 +17,7 @@ from schedkit.host.model import Attached, Attachment, Machine
 from schedkit.host.slot import describe_holder, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.log import KernelLog
+from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import Runtime
@@ -41,6 +42,8 @@ class Attempt:
         self._process: int | None = None
         self._before: int | None = None
         self._begun = 0.0
+        self._since = 0.0  # the same moment, as logs tell time
+        self._ops: str | None = None  # what the kernel called it, once it was seen attached
         self._silence: NoAnswerError | None = None
         self._stopwatch: _Stopwatch | None = None
         self.attached_at = 0.0  # monotonic, once wait has returned
@@ -61,6 +64,8 @@ class Attempt:
         """Start the container; the time it takes to attach counts from here."""
         sequence = read_state(self._machine.root).enable_seq
         self._before = sequence if isinstance(sequence, int) else None
+        self._log.forget()  # the scheduler that was there before may have been thrown out
+        self._since = time.time()
         # A runtime may answer later than its scheduler attaches: somebody else looks at the kernel meanwhile.
         self._stopwatch = self._stack.enter_context(_Stopwatch(self._machine, self._is_new))
         self._begun = time.monotonic()
@@ -77,6 +82,7 @@ class Attempt:
         while True:
             kernel = read_state(self._machine.root)
             if self._is_new(kernel):
+                self._ops = kernel.ops if isinstance(kernel.ops, str) else None
                 self.attached_at = (
                     self._stopwatch.seen if self._stopwatch and self._stopwatch.seen else time.monotonic()
                 )
@@ -93,6 +99,8 @@ class Attempt:
         while True:
             kernel, holder = read_slot(self._machine.root)
             attachment, _ = decide_attachment(container, self._scheduler, kernel, holder)
+            if isinstance(holder, Unknown) and self._has_counted(kernel) and self._is_named(kernel):
+                attachment = Attachment.YES  # one attached since the start, by this name, and the slot was free before
             ended = self._has_ended()
             if ended or kernel.state is not State.ENABLED:
                 raise self._explain(kernel, ended=ended or self._has_ended(patience=STAY_SECONDS))
@@ -110,6 +118,9 @@ class Attempt:
     def _is_new(self, kernel: KernelState) -> bool:
         unknown = self._before is None or not isinstance(kernel.enable_seq, int)
         return kernel.state is State.ENABLED and (unknown or self._has_counted(kernel))
+
+    def _is_named(self, kernel: KernelState) -> bool:
+        return isinstance(kernel.ops, str) and is_same_scheduler(self._scheduler, kernel.ops)
 
     def _has_counted(self, kernel: KernelState) -> bool:
         """Whether the kernel has seen an attach since the start."""
@@ -129,7 +140,8 @@ class Attempt:
     def _has_ended(self, patience: float = 0.0) -> bool:
         if self._process is not None:
             return bool(select.select([self._process], [], [], patience)[0])
-        return self._runtime.fetch_container(self._id).state in (ContainerState.CREATED, ContainerState.EXITED)
+        # Created is what it is as long as its runtime has not come to start it.
+        return self._runtime.fetch_container(self._id).state is ContainerState.EXITED
 
     def _sleep(self, kernel: KernelState, most: float) -> None:
         """Until the kernel or the process stirs."""
@@ -163,7 +175,7 @@ class Attempt:
         return explain(
             Evidence(
                 scheduler=self._scheduler,
-                log=read_last_lines(self._runtime, self._id),
+                log=read_last_lines(self._runtime, self._id, since=self._since),
                 ended=ended,
                 exit_code=exit_code,
                 seconds=time.monotonic() - self._begun,
@@ -173,6 +185,7 @@ class Attempt:
                 occupant=occupant,
                 doubt=doubt,
                 came=self._has_counted(now),
+                ops=self._ops,
                 checks=tuple(examine_kernel(self._machine.root)) if ended else (),
             )
         )

@@ -113,11 +113,13 @@ def discard(runtime: Runtime, id: str, talk: Talk) -> None:
         )
 
 
-def read_last_lines(runtime: Runtime, id: str, count: int = _LOG_LINES) -> tuple[str, ...]:
-    """The end of its output, without control characters, blank lines and what nobody would read."""
+def read_last_lines(
+    runtime: Runtime, id: str, count: int = _LOG_LINES, *, since: float | None = None
+) -> tuple[str, ...]:
+    """The end of its output since a start, without control characters, blank lines and what nobody would read."""
     try:
         tail = b""
-        for piece in runtime.stream_logs(id, tail=count):
+        for piece in runtime.stream_logs(id, tail=count, since=since):
             tail = (tail + piece)[-_MOST_LOG_BYTES:]
     except SchedkitError as error:
         return (f"(its output could not be read: {error.message})",)

@@ -6,14 +6,13 @@ from schedkit.errors import BusyError, NotFoundError, UnavailableError, UsageErr
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
-from schedkit.host.model import Host, Observed
-from schedkit.host.slot import describe_holder, find_attached, name_ops
+from schedkit.host.model import Attachment, Host, Observed
+from schedkit.host.slot import describe_holder, find_attached, is_outside, name_ops
 from schedkit.host.stop import is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State, read_state
-from schedkit.runtimes.view import describe_hidden
 from schedkit.unknown import Unknown
 
 _DETACH_SECONDS = 10.0
@@ -27,6 +26,11 @@ class Foreign(NamedTuple):
     holder: Holder | Unknown | None
     way: Way
     doubt: str = ""  # why it might be ours after all
+
+    @property
+    def returns(self) -> bool:
+        """Whether a cluster runs it, and will start it again."""
+        return isinstance(self.holder, Holder) and self.holder.pod is not None
 
     def describe(self) -> str:
         """One sentence."""
@@ -53,7 +57,8 @@ def find_foreign(host: Host) -> Foreign:
     if ours:
         name = ours.container.name
         raise UsageError(
-            f"{name_ops(kernel)} is the scheduler of our container {name} ({ours.container.driver})",
+            f"{name_ops(kernel)} is the scheduler of the container {name} ({ours.container.driver}), which schedctl"
+            " manages",
             hint=f"`schedctl stop {name}` ends it",
         )
     way = find_way(machine.root)
@@ -87,5 +92,8 @@ def end_foreign(host: Host, foreign: Foreign) -> Detached:
 
 
 def _find_doubt(observed: Observed) -> str:
-    outside = isinstance(observed.holder, Holder) and observed.holder.container is None
-    return "" if outside else describe_hidden(observed.hidden)
+    if is_outside(observed.holder):
+        return ""
+    unread = [one for one in observed.running if one.attachment is Attachment.UNKNOWN]
+    told = [f"the container {one.container.name} runs, and {one.why}" for one in unread]
+    return "; ".join([*told, *(str(one) for one in observed.hidden)])

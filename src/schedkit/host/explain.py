@@ -8,6 +8,7 @@ from typing import NamedTuple
 from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.log import Ejection
+from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State
 from schedkit.unknown import Unknown
 
@@ -19,15 +20,16 @@ class Evidence(NamedTuple):
     """What was seen of one try."""
 
     scheduler: str
-    log: tuple[str, ...]  # its last lines
+    log: tuple[str, ...]  # its last lines since the start
     ended: bool
     exit_code: int | None  # None also where its runtime would not tell
     seconds: float  # since it was started
-    ejection: Ejection | Unknown | None
+    ejection: Ejection | Unknown | None  # the last one since the start, whosever it was
     kernel: KernelState
     kernel_lines: tuple[str, ...] = ()
     occupant: str = ""  # who has the slot if not this one: `x is attached, by process 7 (y)`
     came: bool = False  # the kernel counted an attach since the start
+    ops: str | None = None  # the name by which it was seen attached
     doubt: str = ""  # something is attached and nobody could tell whose it is
     checks: Sequence[Check] = ()
 
@@ -65,6 +67,7 @@ class _Rejection(NamedTuple):
     meaning: str
     hint: str
     checks: tuple[str, ...] = ()  # those of the preflight that would explain it better
+    only_a_word: bool = False  # which says nothing unless one of the checks agrees
 
 
 # The first that matches counts: from what names its cause to what only names an errno.
@@ -81,12 +84,14 @@ _REJECTIONS = (
         "the kernel takes no scheduler while CPUs are isolated (isolcpus= on its command line)",
         "boot without isolcpus= (cpuset partitions isolate CPUs without it)",
         ("kernel.isolcpus",),
+        only_a_word=True,
     ),
     _Rejection(
         r"PREEMPT_RT",
         "a real-time kernel (PREEMPT_RT) takes no BPF scheduler",
         "boot a kernel without PREEMPT_RT",
         ("kernel.preempt_rt",),
+        only_a_word=True,
     ),
     _Rejection(
         r"extern \((?:func|var) ksym\) '[^']+': not found in kernel|failed to find kernel BTF type ID",
@@ -95,7 +100,7 @@ _REJECTIONS = (
         " shows the least version",
     ),
     _Rejection(
-        r"failed to find valid kernel BTF|kernel BTF is missing|/sys/kernel/btf/vmlinux",
+        r"failed to find valid kernel BTF|kernel BTF is missing",
         "the kernel's BTF cannot be read",
         "take a kernel with CONFIG_DEBUG_INFO_BTF=y",
         ("kernel.btf",),
@@ -105,6 +110,7 @@ _REJECTIONS = (
         "it needs the kernel's function tracer",
         "take a kernel with CONFIG_FUNCTION_TRACER=y; `schedctl doctor` shows more",
         ("kernel.function_tracer",),
+        only_a_word=True,
     ),
     _Rejection(
         r"BEGIN PROG LOAD LOG|BPF program load failed|invalid access to|R\d+ .*(?:invalid|unbounded)|"
@@ -152,8 +158,13 @@ _MISSING_EXECUTABLE = {126: "its program cannot be executed", 127: "its program 
 def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
     said = evidence.ejection if isinstance(evidence.ejection, Ejection) and evidence.ejection.is_fault else None
     own = _find_own_ejection(evidence.log)
+    sure = own is not None or (said is not None and _is_its(evidence, said))
+    if said is not None and not sure and not evidence.came:
+        said = None  # another's
     if said is None and own is None:
         return None
+    if own is not None and said is not None and not _is_its(evidence, said):
+        said = None
     reason, message = (said.reason, " ".join(said.details)) if said else own or ("", "")
     if own and not message:
         message = own[1]
@@ -163,13 +174,21 @@ def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
         "stall": "a task waited longer than the scheduler's watchdog allows: a fault of the scheduler, or a machine too"
         " loaded for it; report it to its authors with these lines",
     }
+    what = "attached, and the kernel threw it out" if sure else "attached, and likely the kernel threw it out"
     return EjectedError(
-        f"{evidence.scheduler} attached, and the kernel threw it out ({kind}): {reason}{detail}",
+        f"{evidence.scheduler} {what} ({kind}): {reason}{detail}",
         hint=hints.get(
             kind, "a fault of the scheduler; report it to its authors with these lines, or try another version"
         ),
         log=evidence.log,
     )
+
+
+def _is_its(evidence: Evidence, ejection: Ejection) -> bool:
+    """Whether the kernel speaks of this scheduler."""
+    if evidence.ops is not None:
+        return ejection.ops == evidence.ops
+    return is_same_scheduler(evidence.scheduler, ejection.ops)
 
 
 def _find_own_ejection(log: Sequence[str]) -> tuple[str, str] | None:
@@ -198,24 +217,26 @@ def _explain_busy(evidence: Evidence) -> SchedulerError | None:
             hint="`schedctl status` shows whose it is; `schedctl stop` ends ours, `schedctl detach` any other",
             log=evidence.log,
         )
-    if not busy:
+    if not busy or not evidence.ended or evidence.exit_code == 0 or _shows_usage(evidence.log):
         return None
     return SlotTakenError(
-        f"{evidence.scheduler} was refused as busy (EBUSY), though nothing is attached now: another scheduler was there"
-        " for a moment, or a CPU went on- or offline meanwhile",
+        f"{evidence.scheduler} was refused as busy (EBUSY), though nothing is attached now: likely another scheduler"
+        " was there for a moment, or a CPU went on- or offline meanwhile",
         hint="try again; `schedctl doctor` shows other managers that start schedulers",
         log=evidence.log,
     )
 
 
 def _explain_rejection(evidence: Evidence) -> SchedulerError | None:
-    if not evidence.ended:  # what still runs was not refused, whatever it prints
+    # What still runs was not refused, nor what ended in peace, whatever it prints; a help text names many things.
+    if not evidence.ended or evidence.exit_code == 0 or evidence.came or _shows_usage(evidence.log):
         return None
     for rejection in _REJECTIONS:
-        line = _find(rejection.pattern, (*evidence.log, *evidence.kernel_lines))
+        check = _find_bad(evidence.checks, rejection.checks)
+        told = evidence.log if check or not rejection.only_a_word else ()
+        line = _find(rejection.pattern, (*told, *evidence.kernel_lines))
         if not line:
             continue
-        check = _find_bad(evidence.checks, rejection.checks)
         seen = f" ({check.name}: {check.seen})" if check else ""
         said = _shorten(_find_verdict(evidence.log) or line)
         return RejectedError(
@@ -261,11 +282,13 @@ def _explain_absence(evidence: Evidence) -> SchedulerError:
     when = "after it had attached" if evidence.came else "before it attached"
     return NotAttachedError(
         f"{evidence.scheduler} ended {when}, {_tell_exit(evidence.exit_code)}{said}",
-        hint="its arguments may be wrong: those after -- go to the scheduler"
-        if _find(r"(?i)usage:|unexpected argument", evidence.log)
-        else "",
+        hint="its arguments may be wrong: those after -- go to the scheduler" if _shows_usage(evidence.log) else "",
         log=evidence.log,
     )
+
+
+def _shows_usage(log: Sequence[str]) -> bool:
+    return bool(_find(r"(?i)^\s*usage:|unexpected argument|unrecognized option", log))
 
 
 def _tell_state(kernel: KernelState) -> str:

@@ -3,13 +3,14 @@
 import errno
 import fcntl
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from schedkit.errors import BusyError, NoPermissionError, SchedkitError
+from schedkit.errors import BusyError, NoPermissionError, SchedkitError, sudo_hint
 
 PATIENCE_SECONDS = 10.0  # how long one waits for another's lock
 _PAUSE_SECONDS = 0.05
@@ -33,12 +34,14 @@ def hold_lock(path: Path, *, patience: float = PATIENCE_SECONDS, command: str | 
         os.close(file)
 
 
-def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock just now."""
+def is_held(path: Path) -> bool | None:
+    """Whether somebody holds the lock just now; None for who may not look."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        return None
     try:
         # Shared, so that two who only look do not see each other.
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -51,14 +54,17 @@ def is_held(path: Path) -> bool:
 
 def _open(path: Path) -> int:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+        # Whoever can open a file can lock it, also one that may only read it: nobody else shall.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if stat.S_IMODE(path.parent.stat().st_mode) & 0o077:
+            path.parent.chmod(0o700)
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        os.fchmod(file, 0o600)
     except PermissionError as error:
-        raise NoPermissionError(
-            f"the lock {path} cannot be opened: permission denied", hint="run it as root (sudo)"
-        ) from error
+        raise NoPermissionError(f"the lock {path} cannot be opened: permission denied", hint=sudo_hint()) from error
     except OSError as error:
         raise SchedkitError(f"the lock {path} cannot be opened: {error.strerror}") from error
+    return file
 
 
 def _take(file: int, path: Path, patience: float) -> None:

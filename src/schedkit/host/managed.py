@@ -1,7 +1,7 @@
 """Join what the runtimes run with what the kernel says: which of our containers is in the slot."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from schedkit.host.lock import is_held
@@ -44,9 +44,12 @@ def read_slot(root: Path) -> tuple[KernelState, Holder | Unknown | None]:
 
 
 def join(
-    containers: Iterable[Container], kernel: KernelState, holder: Holder | Unknown | None, watched: frozenset[str]
+    containers: Iterable[Container],
+    kernel: KernelState,
+    holder: Holder | Unknown | None,
+    watched: Mapping[str, bool | None],
 ) -> list[Managed]:
-    """What each container is to the kernel; `watched` are the ids over which a supervisor watches."""
+    """What each container is to the kernel; `watched` says by id whether a supervisor watches over it."""
     managed = []
     for container in containers:
         scheduler = name_scheduler(container)
@@ -60,7 +63,7 @@ def join(
                 verified=container.labels.get(Label.VERIFIED, ""),
                 restart=restart,
                 why=why,
-                watched=None if restart == "no" else container.id in watched,
+                watched=watched.get(container.id),
             )
         )
     return managed
@@ -91,10 +94,12 @@ def decide_attachment(
         return Attachment.NO, f"process {holder.pid} ({holder.command}) holds the slot"
     if isinstance(kernel.ops, Unknown):
         return Attachment.UNKNOWN, kernel.ops.why
-    if kernel.ops is not None and is_same_scheduler(scheduler, kernel.ops):
-        return Attachment.YES, ""
+    same = kernel.ops is not None and is_same_scheduler(scheduler, kernel.ops)
     if isinstance(holder, Unknown):
-        return Attachment.UNKNOWN, f"who holds {kernel.ops} could not be read: {holder.why}"
+        likely = ", likely by this container" if same else ""
+        return Attachment.UNKNOWN, f"who holds {kernel.ops} could not be read{likely}: {holder.why}"
+    if same:
+        return Attachment.YES, ""
     return Attachment.NO, f"the kernel says {kernel.ops}"
 
 
@@ -111,11 +116,11 @@ def supervisor_lock(machine: Machine, id: str) -> Path:
 def _look(machine: Machine, runtimes: Runtimes) -> Observed:
     kernel, holder = read_slot(machine.root)
     containers = runtimes.fetch_containers()
-    watched = frozenset(
-        one.id
+    watched = {
+        one.id: is_held(supervisor_lock(machine, one.id))
         for one in containers
-        if one.labels.get(Label.RESTART, "no") != "no" and is_held(supervisor_lock(machine, one.id))
-    )
+        if one.labels.get(Label.RESTART, "no") != "no"
+    }
     return Observed(kernel, holder, tuple(join(containers, kernel, holder, watched)), tuple(runtimes.unreachable))
 
 

@@ -123,7 +123,7 @@ class Managed(NamedTuple):
     verified: str  # as whom; `` when nothing was noted (the original's containers)
     restart: str
     why: str = ""  # for NO and UNKNOWN
-    watched: bool | None = None  # whether a supervisor lives that restarts it; None without a restart policy
+    watched: bool | None = None  # whether a supervisor lives that restarts it; None without a policy, or not known
 
     @property
     def running(self) -> bool:

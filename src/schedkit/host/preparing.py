@@ -4,6 +4,7 @@ from schedkit.host.errors import KernelUnfitError
 from schedkit.host.managed import observe
 from schedkit.host.model import Host, Machine, Observed, RunRequest
 from schedkit.kernel.changes import Changes
+from schedkit.kernel.check import Outcome
 from schedkit.kernel.preflight import OLDEST_KERNEL, find_obstacles
 from schedkit.kernel.state import State, read_state
 from schedkit.runtimes.labels import MIN_KERNEL
@@ -13,7 +14,7 @@ _SETTLE_SECONDS = 5.0  # an attach or detach that is under way ends by then
 
 def check_kernel(machine: Machine, scheduler: str, wanted: str = OLDEST_KERNEL) -> None:
     """Everything that would keep it from loading and can be known before."""
-    blocking = find_obstacles(machine.root, min_version=wanted)
+    blocking = [one for one in find_obstacles(machine.root, min_version=wanted) if one.outcome is Outcome.ERROR]
     if blocking:
         raise KernelUnfitError(
             f"{scheduler} cannot run on this machine: " + "; ".join(one.seen for one in blocking),

@@ -26,20 +26,21 @@ def check_free(observed: Observed, scheduler: str) -> None:
         )
 
 
-def taken(observed: Observed, scheduler: str, log: tuple[str, ...] = ()) -> SlotTakenError:
+def taken(observed: Observed, scheduler: str) -> SlotTakenError:
     """The error for a slot that somebody has."""
     ours = find_attached(observed)
     if ours:
         name = ours.container.name
         return SlotTakenError(
-            f"{name_ops(observed.kernel)} is attached already, by our container {name} ({ours.container.driver})",
+            f"{name_ops(observed.kernel)} is attached already, by the container {name} ({ours.container.driver})",
             hint=f"`schedctl switch {scheduler}` replaces it, `schedctl stop {name}` ends it",
-            log=log,
         )
+    in_pod = isinstance(observed.holder, Holder) and observed.holder.pod
     return SlotTakenError(
         f"{name_ops(observed.kernel)} is attached already, {describe_holder(observed.holder)}",
-        hint="end it where it was started, or by `schedctl detach`",
-        log=log,
+        hint="the cluster runs it: change it there"
+        if in_pod
+        else "end it where it was started, or by `schedctl detach`",
     )
 
 
@@ -60,4 +61,11 @@ def describe_holder(holder: Holder | Unknown | None) -> str:
     if holder is None:
         return "held by no process (a pinned BPF link, or one that is just leaving)"
     where = f", in the container {holder.container[:12]}" if holder.container else ""
+    if holder.pod:
+        where = f", in a Kubernetes pod (UID {holder.pod})"
     return f"by process {holder.pid} ({holder.command}){where}"
+
+
+def is_outside(holder: Holder | Unknown | None) -> bool:
+    """Whether the process that holds the slot is surely in none of our containers, whatever a runtime would say."""
+    return isinstance(holder, Holder) and (holder.container is None or holder.pod is not None)

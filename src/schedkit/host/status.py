@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
-from schedkit.host.slot import describe_holder, name_ops
+from schedkit.host.slot import describe_holder, is_outside, name_ops
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
@@ -101,9 +101,14 @@ def _judge_empty(observed: Observed, state: State) -> tuple[Summary, str, str]:
 def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
     """Something is attached and we know of no container: foreign, unless it may be one that we cannot see."""
     ops, holder = name_ops(observed.kernel), observed.holder
+    if isinstance(holder, Holder) and holder.pod:
+        return (
+            Summary.ORPHANED_KERNEL_STATE,
+            f"{ops} is attached, {describe_holder(holder)}: the cluster runs it, schedctl does not manage it.",
+            "kubectl get pods -A --field-selector spec.nodeName=$(hostname)",
+        )
     hidden = describe_hidden(observed.hidden)
-    outside = isinstance(holder, Holder) and holder.container is None
-    if hidden and not outside:
+    if hidden and not is_outside(holder):
         return (
             Summary.UNKNOWN,
             f"{ops} is attached, {describe_holder(holder)}; it may be managed by schedctl: {hidden}.",

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from schedkit.errors import NotFoundError, UsageError
+from schedkit.errors import NotFoundError, SchedkitError, UsageError
 from schedkit.host import containers
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
@@ -18,6 +18,13 @@ from schedkit.runtimes.view import unseen
 
 STOP_SECONDS = 10.0
 _DETACH_SECONDS = 10.0  # from the process's end until the kernel has put all tasks back
+
+
+class NotStopped(NamedTuple):
+    """A container that could not be stopped or removed."""
+
+    container: Container
+    error: SchedkitError
 
 
 class Stopped(NamedTuple):
@@ -38,15 +45,22 @@ def stop(host: Host, which: str | None, *, timeout: float = STOP_SECONDS) -> Sto
         return _stop(host, observed, find(observed, which), timeout)
 
 
-def stop_all(host: Host, *, timeout: float = STOP_SECONDS) -> list[Stopped]:
-    """Stop and remove everything of ours; nothing to do is fine."""
+def stop_all(host: Host, *, timeout: float = STOP_SECONDS) -> tuple[list[Stopped], list[NotStopped]]:
+    """Stop and remove all that schedctl manages, each whatever became of the others; nothing to do is fine."""
     with hold_lock(host.machine.lock):
         observed = observe(host.machine, host.runtimes)
         for hidden in observed.hidden:
             host.talk.warn(f"{hidden}: what it runs stays")
         # The attached one last: those beside it would take the slot the moment it is free.
         ordered = sorted(observed.managed, key=lambda one: one.attachment is Attachment.YES)
-        return [_stop(host, observed, one, timeout) for one in ordered]
+        done: list[Stopped] = []
+        failed: list[NotStopped] = []
+        for one in ordered:
+            try:
+                done.append(_stop(host, observed, one, timeout))
+            except SchedkitError as error:  # the others are meant as well
+                failed.append(NotStopped(one.container, error))
+        return done, failed
 
 
 def find(observed: Observed, which: str | None) -> Managed:

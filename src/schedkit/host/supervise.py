@@ -75,6 +75,10 @@ def supervise(
             lock.unlink(missing_ok=True)
 
 
+def _began(container: Container) -> float | None:
+    return container.started.timestamp() if container.started else None
+
+
 class _Supervisor:
     def __init__(
         self,
@@ -123,7 +127,9 @@ class _Supervisor:
         if policy.times is not None and self._restarts >= policy.times:
             self._note(f"{container.name} failed again after {self._restarts} restarts: giving up")
             return False
-        why = explain_end(container.name, read_last_lines(self._runtime, self._id), container.exit_code)
+        why = explain_end(
+            container.name, read_last_lines(self._runtime, self._id, since=_began(container)), container.exit_code
+        )
         self._note(f"{why.message}; starting it again in {self._pause:.0f} s")
         self._sleep(self._pause)
         self._pause = min(2 * self._pause, LONGEST_PAUSE)

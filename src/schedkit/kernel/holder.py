@@ -27,6 +27,7 @@ class Holder(NamedTuple):
     command: str
     link: int | None = None  # the BPF link's id
     container: str | None = None  # the runtime's id for it: 64 hexadecimal digits, or containerd's any word
+    pod: str | None = None  # the UID of the Kubernetes pod that it is in, `?` if its cgroup does not tell that
 
 
 class Registration(NamedTuple):
@@ -47,12 +48,9 @@ def read_holder(root: Path = Path("/"), *, struct_ops: StructOps | None = None) 
             return pid
         command = read_text(root / f"proc/{pid}/comm")
         if command is not None:  # else it ended just now: look again, another may hold it
-            return Holder(
-                pid,
-                command if isinstance(command, str) else "?",
-                registration.link,
-                parse_container(_read_cgroup(root, pid)),
-            )
+            cgroup = _read_cgroup(root, pid)
+            name = command if isinstance(command, str) else "?"
+            return Holder(pid, name, registration.link, parse_container(cgroup), parse_pod(cgroup))
     return None
 
 
@@ -181,6 +179,24 @@ def parse_container(cgroup: str) -> str | None:
             if container:
                 return container
     return None
+
+
+def parse_pod(cgroup: str) -> str | None:
+    """The Kubernetes pod's UID in what /proc/PID/cgroup says: kubelets put all pods below `kubepods`."""
+    for line in cgroup.splitlines():
+        path = line.split(":", 2)[-1].split("/")
+        if any(part.startswith("kubepods") for part in path):
+            # `pod1234-…` with cgroupfs; with systemd `kubepods-burstable-pod1234_….slice`, whose hyphens mean folders
+            groups = [part.partition(":")[0].removesuffix(".slice") for part in path]
+            named = [group.rpartition("pod")[2].replace("_", "-") for group in groups]
+            return next((uid for uid in reversed(named) if _is_uid(uid)), "?")
+    return None
+
+
+def _is_uid(word: str) -> bool:
+    """A UUID; of static pods a hash without hyphens."""
+    digits = word.replace("-", "")
+    return len(digits) == 32 and all(character in "0123456789abcdef" for character in digits)
 
 
 def _parse_group(parent: str, name: str) -> str | None:

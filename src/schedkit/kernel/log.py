@@ -53,6 +53,11 @@ class KernelLog:
     ) -> None:
         self._close(f"{self._path} was closed")
 
+    def forget(self) -> None:
+        """What was said until now is not about what comes."""
+        self.read_lines()
+        self._lines.clear()
+
     def read_lines(self) -> list[str] | Unknown:
         """All sched_ext lines since it was entered."""
         if isinstance(self._file, Unknown):

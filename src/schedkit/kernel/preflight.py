@@ -26,7 +26,7 @@ def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) 
         _check_version(root, min_version),
         _check_sched_ext(root),
         _check_btf(root),
-        _check_kfuncs(root),
+        check_kfuncs(root),
         _check_config(config),
         _check_function_tracer(root, config),
         _check_preempt_rt(root),
@@ -38,12 +38,18 @@ def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) 
 
 
 def find_obstacles(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) -> list[Check]:
-    """Only what surely keeps every scheduler from attaching, and is quick to see: the look before a start.
+    """Return all that is not well, or not known, of what every scheduler needs and is quick to see: before a start.
 
     Our capabilities are not among it: the scheduler runs with those the container runtime gives it.
     """
-    checks = (_check_version(root, min_version), _check_sched_ext(root), _check_preempt_rt(root), _check_isolcpus(root))
-    return [check for check in checks if check.outcome is Outcome.ERROR]
+    checks = (
+        _check_version(root, min_version),
+        _check_sched_ext(root),
+        _check_btf(root),
+        _check_preempt_rt(root),
+        _check_isolcpus(root),
+    )
+    return [check for check in checks if check.outcome is not Outcome.OK]
 
 
 def parse_version(release: str) -> tuple[int, ...] | None:
@@ -68,7 +74,9 @@ def _check_version(root: Path, min_version: str) -> Check:
     if version is None:
         return Check(name, Outcome.UNKNOWN, f"the release reads {release[:40]!r}")
     if wanted is None:
-        return Check(name, Outcome.UNKNOWN, f"{release}; asked for is {min_version[:40]!r}, which is no version")
+        return Check(
+            name, Outcome.UNKNOWN, f"{release}; the required minimum reads {min_version[:40]!r}, not a version"
+        )
     if _pad(version) >= _pad(wanted):
         return Check(name, Outcome.OK, release)
     seen, fix = f"{release}, older than {min_version}", f"boot a kernel of {min_version} or later"
@@ -97,6 +105,8 @@ def _check_btf(root: Path) -> Check:
         with path.open("rb") as file:
             magic = file.read(2)
     except FileNotFoundError:
+        if not (root / "sys/kernel").is_dir():
+            return Check(name, Outcome.UNKNOWN, f"{root / 'sys'} is not mounted")
         return Check(name, Outcome.ERROR, f"{path} is not there", "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y")
     except OSError as error:
         return Check(name, Outcome.UNKNOWN, explain(path, error))
@@ -105,7 +115,8 @@ def _check_btf(root: Path) -> Check:
     return Check(name, Outcome.OK, str(path))
 
 
-def _check_kfuncs(root: Path) -> Check:
+def check_kfuncs(root: Path) -> Check:
+    """Whether schedulers that call the kernel's scx_bpf_ functions can load; it reads all of the kernel's BTF."""
     name, malformed = "kernel.btf_kfuncs", read_malformed_kfuncs(root)
     if malformed is None:
         return Check(name, Outcome.UNKNOWN, "there is no BTF to look at")
@@ -202,7 +213,7 @@ def _check_capability(name: str, held: set[str]) -> Check:
         return Check(check, Outcome.OK, "held")
     if name != "CAP_SYS_ADMIN" and "CAP_SYS_ADMIN" in held:
         return Check(check, Outcome.OK, "not held, but contained in CAP_SYS_ADMIN")
-    fix = "run as root, with sudo for one"
+    fix = "run schedctl as root"
     if name == "CAP_SYS_ADMIN" and held.issuperset({"CAP_BPF", "CAP_PERFMON"}):
         return Check(check, Outcome.WARNING, "not held: who holds the slot cannot be seen, nor detached", fix)
     return Check(check, Outcome.ERROR, "not held", fix)

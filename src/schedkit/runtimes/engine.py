@@ -20,7 +20,7 @@ from schedkit.runtimes.engine_answers import (
     parse_repositories,
 )
 from schedkit.runtimes.labels import PROVIDER, Label
-from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, StillRunningError, name_taken
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
@@ -174,15 +174,19 @@ class Engine:
         if answer.status in (204, 404):
             return
         if self.fetch_container(id).state in (ContainerState.RUNNING, ContainerState.PAUSED):
-            raise StillRunningError(self.driver, id)
+            raise still_running(self.driver, id)
         raise self._failure(answer, wish)
 
-    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+    def stream_logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[bytes]:
         """Its output, both streams in the order in which they came."""
         wish = f"read the logs of container {id[:12]}"
         told = self._inspect(id, wish)
         framed = not told.get("Config", {}).get("Tty")
         query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "tail": "all" if tail is None else str(tail)}
+        if since is not None:
+            query["since"] = f"{since:.9f}"
         return self._stream_logs(id, query, wish, framed=framed, follow=follow)
 
     def close(self) -> None:

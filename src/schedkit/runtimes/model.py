@@ -37,8 +37,10 @@ class StillRunningError(SchedkitError):
 
     reason = "StillRunning"
 
-    def __init__(self, driver: str, id: str) -> None:
-        super().__init__(f"{driver}: container {id[:12]} still runs", hint="stop it first")
+
+def still_running(driver: str, id: str) -> StillRunningError:
+    """The error for a container that is to be removed and has not ended."""
+    return StillRunningError(f"{driver}: container {id[:12]} still runs", hint="stop it first")
 
 
 class Runtime(Protocol):
@@ -91,8 +93,13 @@ class Runtime(Protocol):
     def remove(self, id: str) -> None:
         """Remove an ended container and all it leaves: snapshot, log, lease; StillRunningError if it has not ended."""
 
-    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
-        """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends."""
+    def stream_logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[bytes]:
+        """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends.
+
+        `since` is a time right before a start that this object made: what was said before that is left out.
+        """
 
     def close(self) -> None:
         """Give back connections."""

@@ -105,7 +105,7 @@ def _managed_lines(managed: Managed, session: Session) -> list[str]:
         f"{'':12}{managed_fields(managed)['image']}",
     ]
     if managed.restart not in ("", "no"):
-        nobody = "" if managed.watched else ", but nobody watches over it"
+        nobody = ", but nobody watches over it" if managed.watched is False else ""
         lines.append(f"{'':12}restart {managed.restart}{nobody}")
     lines.append(f"{'':12}verified: {managed.verified or 'unknown (nobody noted it)'}")
     return lines

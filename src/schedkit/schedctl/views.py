@@ -67,7 +67,13 @@ def holder_fields(holder: Holder | Unknown | None) -> object:
     """Which process keeps the attached scheduler in its slot."""
     if not isinstance(holder, Holder):
         return plain(holder)
-    return {"pid": holder.pid, "command": holder.command, "link": holder.link, "container": holder.container}
+    return {
+        "pid": holder.pid,
+        "command": holder.command,
+        "link": holder.link,
+        "container": holder.container,
+        "pod": holder.pod,
+    }
 
 
 def unreachable_fields(runtime: UnreachableRuntime) -> Json:

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -107,6 +108,20 @@ def test_logs_end_where_the_tail_is_asked_for(bench: Bench) -> None:
     assert bench.read_logs(container.id, tail=1) == IDLE_ENDS
     assert bench.read_logs(container.id, tail=0) == ""
     assert bench.read_logs(container.id, tail=9, follow=True).endswith(IDLE_ENDS)
+
+
+def test_logs_since_a_start_are_of_that_start(bench: Bench) -> None:
+    id = bench.run_rejected("again")
+    bench.runtime.wait(id, PATIENCE)
+    before = bench.read_logs(id)
+    since = time.time()
+    bench.runtime.start(id)
+    bench.runtime.wait(id, PATIENCE)
+
+    assert bench.read_logs(id).count("cannot load") == 2 * before.count("cannot load") > 0
+    assert bench.read_logs(id, since=since).count("cannot load") == before.count("cannot load")
+    assert bench.read_logs(id, since=since, tail=1000).count("cannot load") == before.count("cannot load")
+    assert len(bench.read_logs(id, since=since, tail=1).splitlines()) == 1
 
 
 def test_logs_are_whole_right_after_the_end(bench: Bench) -> None:

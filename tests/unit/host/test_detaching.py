@@ -76,5 +76,14 @@ def test_one_that_stays_is_an_error(world: World, monkeypatch: pytest.MonkeyPatc
 def test_container_behind_a_silent_driver_may_be_ours(world: World) -> None:
     world.kernel.attach("x", Holder(7, "x", container="b" * 64))
     assert "docker does not respond" in find_foreign(world.hide(HIDDEN)).doubt
+    world.kernel.holder = Holder(7, "x", container="b" * 64, pod="1234")
+    assert find_foreign(world.hide(HIDDEN)).doubt == ""
+    assert find_foreign(world.hide(HIDDEN)).returns
     world.kernel.holder = Holder(7, "x")
     assert find_foreign(world.hide(HIDDEN)).doubt == ""
+
+
+def test_container_that_runs_under_a_holder_who_cannot_be_read_may_be_it(world: World) -> None:
+    world.runtime.add("scx_a")
+    world.kernel.attach("a", Unknown("not root"))
+    assert "the container scx_a runs, and who holds a could not be read" in find_foreign(world.host).doubt

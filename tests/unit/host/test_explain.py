@@ -146,3 +146,54 @@ def test_exit_codes_are_put_in_words(code: int | None, words: str) -> None:
 def test_end_of_one_that_was_attached_is_explained_by_its_own_words() -> None:
     assert isinstance(explain_end("scx_stall", (STALL,), 2), EjectedError)
     assert "ended after it had attached, with exit code 3" in explain_end("scx_mortal", (), 3).message
+
+
+def stall(ops: str) -> Ejection:
+    return Ejection(ops, "runnable task stall", ("sh[214] failed to run for 5.1s",))
+
+
+def test_ejection_of_another_scheduler_is_not_this_ones() -> None:
+    told = explain(see("error: unexpected argument '--x' found", exit_code=2, ejection=stall("old")))
+    assert type(told) is NotAttachedError
+    assert "ended before it attached, with exit code 2" in told.message
+
+
+@pytest.mark.parametrize("fields", [{"ops": "mine"}, {"scheduler": "scx_mine"}, {"ops": "mine", "came": True}])
+def test_ejection_by_its_own_name_is_a_fact(fields: dict[str, object]) -> None:
+    told = explain(see("bye", ejection=stall("mine"), **fields))
+    assert type(told) is EjectedError
+    assert "attached, and the kernel threw it out (stall)" in told.message
+
+
+def test_ejection_of_a_name_nobody_knows_is_likely_its_own() -> None:
+    told = explain(see("bye", ejection=stall("fifo"), came=True))
+    assert type(told) is EjectedError
+    assert "and likely the kernel threw it out (stall)" in told.message
+
+
+def test_ejection_of_a_name_that_was_not_attached_is_anothers() -> None:
+    told = explain(see("bye", ejection=stall("old"), ops="mine", came=False))
+    assert type(told) is NotAttachedError
+
+
+HELP = """\
+A scheduler. It does not run with isolcpus= or on PREEMPT_RT kernels, and needs CONFIG_FUNCTION_TRACER.
+Usage: scx_x [OPTIONS]
+  --retry  try again while the slot is taken (EBUSY), or when it could not be loaded (Failed to load)"""
+
+
+@pytest.mark.parametrize("exit_code", [0, 2])
+def test_words_of_a_help_text_are_no_verdict(exit_code: int) -> None:
+    told = explain(see(HELP, exit_code=exit_code))
+    assert type(told) is NotAttachedError
+
+
+def test_word_counts_where_the_kernel_agrees() -> None:
+    log = "cannot attach: isolcpus is set"
+    assert "was refused: the kernel did not take its program" in explain(see(log)).message
+    checks = (Check("kernel.isolcpus", Outcome.ERROR, "booted with isolcpus=1-3", "boot without it"),)
+    assert "the kernel takes no scheduler while CPUs are isolated" in explain(see(log, checks=checks)).message
+
+
+def test_words_of_one_that_ended_in_peace_are_no_verdict() -> None:
+    assert type(explain(see("cannot attach x: EBUSY", exit_code=0))) is NotAttachedError

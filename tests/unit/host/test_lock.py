@@ -1,10 +1,12 @@
+import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from schedkit.errors import BusyError
+from schedkit.errors import BusyError, NoPermissionError
 from schedkit.host.lock import hold_lock, is_held
 
 HOLDER = """
@@ -55,3 +57,25 @@ def test_lock_is_freed_after_an_error(path: Path) -> None:
 
 def test_lock_that_nobody_ever_took_is_not_held(path: Path) -> None:
     assert not is_held(path)
+
+
+def test_nobody_else_can_open_the_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o755)
+    lock = folder / "lock"
+    lock.touch(mode=0o644)
+    with hold_lock(lock):
+        assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(lock.stat().st_mode)) == (0o700, 0o600)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_who_may_not_look_does_not_know_whether_it_is_held(tmp_path: Path) -> None:
+    lock = tmp_path / "run/lock"
+    with hold_lock(lock):
+        os.seteuid(65534)
+        try:
+            assert is_held(lock) is None
+            with pytest.raises(NoPermissionError), hold_lock(lock):
+                pass
+        finally:
+            os.seteuid(0)

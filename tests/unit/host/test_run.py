@@ -60,7 +60,7 @@ def test_run_refuses_a_slot_that_a_container_of_another_driver_holds(world: Worl
     old = world.docker.add("scx_old")
     world.kernel.attach("old", world.docker.hold(old))
 
-    with pytest.raises(SlotTakenError, match=r"by our container scx_old \(docker\)") as caught:
+    with pytest.raises(SlotTakenError, match=r"by the container scx_old \(docker\)") as caught:
         check_run(world.host, "scx_new")
 
     assert "`schedctl switch scx_new`" in caught.value.hint
@@ -195,6 +195,13 @@ def test_silent_runtime_is_the_reason_where_nothing_attached(world: World) -> No
 
     world.runtime.behaviours["localhost/scx_new:v1"] = be_silent
     with pytest.raises(NoAnswerError):
+        run(world.host, request(timeout=0.2), verify)
+    assert world.runtime.containers == {}
+
+
+def test_start_that_was_never_answered_nor_done_is_told_as_that(world: World) -> None:
+    world.runtime.unresponsive = True
+    with pytest.raises(NoAnswerError, match="when asked to start container"):
         run(world.host, request(timeout=0.2), verify)
     assert world.runtime.containers == {}
 

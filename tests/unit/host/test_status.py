@@ -68,10 +68,21 @@ def test_several_of_ours_are_told_and_the_superfluous_one_is_named(world: World)
     assert status.remedy == "schedctl stop scx_b"
 
 
-def test_names_decide_only_where_the_holder_is_unknown(world: World) -> None:
+def test_name_alone_is_likely_and_not_known(world: World) -> None:
     world.runtime.add("scx_a")
     world.kernel.attach("a_1.2.3_x86_64_unknown_linux_gnu", Unknown("not root"))
-    assert read_status(world.machine, world.host.runtimes).summary is Summary.RUNNING
+    status = read_status(world.machine, world.host.runtimes)
+    assert status.summary is Summary.UNKNOWN
+    assert "could not be read, likely by this container: not root" in status.explanation
+
+
+def test_scheduler_of_a_kubernetes_pod_is_told_as_such(world: World) -> None:
+    world.kernel.attach("a", Holder(7, "scx_a", container="b" * 64, pod="1234"))
+    for host in (world.host, world.hide(HIDDEN)):
+        status = read_status(world.machine, host.runtimes)
+        assert status.summary is Summary.ORPHANED_KERNEL_STATE
+        assert "in a Kubernetes pod (UID 1234): the cluster runs it" in status.explanation
+        assert "detach" not in status.remedy
 
 
 def test_other_name_with_an_unknown_holder_stays_unknown(world: World) -> None:

@@ -63,7 +63,7 @@ def test_nothing_there_is_not_found_unless_all_are_meant(world: World) -> None:
         stop(world.host, None)
     with pytest.raises(NotFoundError, match="called scx_x"):
         stop(world.host, "scx_x")
-    assert stop_all(world.host) == []
+    assert stop_all(world.host) == ([], [])
 
 
 def test_not_found_says_whom_it_could_not_ask(world: World) -> None:
@@ -76,7 +76,7 @@ def test_all_are_stopped_and_the_silent_driver_is_told(world: World) -> None:
     world.runtime.add("scx_a")
     world.runtime.add("scx_b", ContainerState.EXITED)
     world.docker.broken = UnavailableError("docker broke off")
-    assert len(stop_all(world.host)) == 2
+    assert len(stop_all(world.host)[0]) == 2
     assert world.runtime.containers == {}
     assert "docker does not respond (docker broke off)" in world.talk.warnings[0]
 
@@ -99,3 +99,21 @@ def test_kernel_that_does_not_let_go_is_an_error_of_its_own(world: World, monkey
         stop(world.host, None)
     assert "schedctl detach" in caught.value.hint
     assert world.runtime.containers == {}
+
+
+def test_all_are_stopped_whatever_becomes_of_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    leftover = world.runtime.add("scx_left", ContainerState.EXITED)
+    running = world.runtime.add("scx_a")
+    world.kernel.attach("a", world.runtime.hold(running))
+    remove = world.runtime.remove
+
+    def refuse(id: str) -> None:
+        if id == leftover.id:
+            raise UnavailableError("the disk is read-only")
+        remove(id)
+
+    monkeypatch.setattr(world.runtime, "remove", refuse)
+    stopped, failed = stop_all(world.host)
+    assert [one.container.name for one in stopped] == ["scx_a"]
+    assert [(one.container.name, one.error.message) for one in failed] == [("scx_left", "the disk is read-only")]
+    assert world.runtime.calls == ["SIGTERM", "remove"]

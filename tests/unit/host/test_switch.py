@@ -7,7 +7,7 @@ from schedkit.host.switch import switch
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State, read_state
 from schedkit.runtimes.container import Container, ContainerState
-from tests.unit.host.fakes import World, die, do_nothing, request, verify
+from tests.unit.host.fakes import FakeRuntime, World, die, do_nothing, request, verify
 
 NEW = "localhost/scx_new:v1"
 OLD = "localhost/scx_old:v1"
@@ -117,3 +117,35 @@ def test_new_version_of_the_same_scheduler_gets_a_name_of_its_own(world: World) 
     switched = switch(world.host, request(), verify)
     assert switched.attached.container.name == "scx_new-2"
     assert list(world.runtime.containers) == [switched.attached.container.id]
+
+
+def test_stall_of_the_old_one_is_not_told_of_the_new_one(world: World, old: Container) -> None:
+    kmsg = world.kernel.root / "dev/kmsg"
+    kmsg.parent.mkdir()
+    kmsg.touch()
+    stalled = '4,1,1,-;sched_ext: BPF scheduler "old" disabled (runnable task stall)\n'
+
+    def die_late(runtime: FakeRuntime, id: str) -> None:
+        with kmsg.open("a") as log:  # the kernel may be late with its words as well
+            log.write(stalled)
+        die(2)(runtime, id)
+
+    def note_stall(id: str, number: int) -> None:
+        with kmsg.open("a") as log:
+            log.write(stalled)
+
+    world.docker.on_signal = note_stall
+    world.runtime.behaviours["localhost/scx_new:v1"] = die_late
+    world.runtime.logs["localhost/scx_new:v1"] = b"error: unexpected argument '--x' found\n"
+    with pytest.raises(RolledBackError, match="scx_new ended before it attached, with exit code 2") as caught:
+        switch(world.host, request(), verify)
+    assert isinstance(caught.value.cause, NotAttachedError)
+
+
+def test_words_of_the_run_before_do_not_explain_the_way_back(world: World, old: Container) -> None:
+    world.docker.logs[OLD] = b"cannot attach x: EBUSY\n"
+    world.docker.said[old.id] = [(0.0, b'ejected x: kind=1026 code=0 reason="runnable task stall" message="5s"\n')]
+    world.docker.behaviours[OLD] = die(1)
+    world.runtime.behaviours["localhost/scx_new:v1"] = die(1)
+    with pytest.raises(NotAttachedError, match=r"did not come back: scx_old was refused as busy \(EBUSY\)"):
+        switch(world.host, request(), verify)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.kernel.bpf import Link
-from schedkit.kernel.holder import Holder, parse_container, read_holder
+from schedkit.kernel.holder import Holder, parse_container, parse_pod, read_holder
 from schedkit.unknown import Unknown
 from tests.unit.kernel.roots import ATTACHED, FREE, write_process, write_sched_ext
 from tests.unit.kernel.structops import MadeUpStructOps, make_value
@@ -146,3 +146,28 @@ def test_root_without_proc_is_unknown(tmp_path: Path) -> None:
 )
 def test_container_in_a_cgroup(cgroup: str, container: str | None) -> None:
     assert parse_container(cgroup) == container
+
+
+UID = "0f6a7c1e-9a1b-4c57-8c0a-3c1a2b3c4d5e"
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "pod"),
+    [
+        (f"0::/kubepods/burstable/pod{UID}/{ID}", UID),
+        (f"0::/kubepods/pod{UID}/{ID}", UID),
+        (
+            f"0::/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod{UID.replace('-', '_')}.slice/"
+            f"cri-containerd-{ID}.scope",
+            UID,
+        ),
+        (f"12:cpu:/kubepods-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}\n0::/", UID),
+        (f"0::/kubepods/besteffort/pod{'a1' * 16}/{ID}", "a1" * 16),  # a static pod's
+        (f"0::/kubelet/kubepods/besteffort/what/{ID}", "?"),
+        (f"0::/machine.slice/libpod-{ID}.scope/container", None),
+        (f"0::/system.slice/podman-{UID}.service", None),
+        ("", None),
+    ],
+)
+def test_pod_in_a_cgroup(cgroup: str, pod: str | None) -> None:
+    assert parse_pod(cgroup) == pod

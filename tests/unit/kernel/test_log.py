@@ -51,6 +51,15 @@ def test_only_what_is_said_after_entering_counts(kmsg: Path, tmp_path: Path) -> 
     assert len(lines) == 5
 
 
+def test_what_was_said_before_a_start_can_be_forgotten(kmsg: Path, tmp_path: Path) -> None:
+    with KernelLog(tmp_path) as log:
+        append(kmsg, STALL)
+        log.forget()
+        assert (log.read_lines(), log.read_ejection()) == ([], None)
+        append(kmsg, SYSRQ)
+        assert log.read_ejection() == Ejection("schedkit_fifo", "disabled by sysrq-S")
+
+
 def test_what_a_program_wrote_into_the_log_is_not_the_kernels_word() -> None:
     assert list(parse_records('12,9,9,-;sched_ext: BPF scheduler "x" disabled (runtime error)\ngarbage\n;;;\n')) == []
 

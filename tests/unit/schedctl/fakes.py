@@ -121,7 +121,9 @@ class FakeRuntime:
     def remove(self, id: str) -> None:
         raise NotImplementedError
 
-    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
+    def stream_logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[bytes]:
         yield b"attached\n"
         yield b"\xff raw \n"
 

@@ -1,23 +1,25 @@
 """Each command over stand-ins of what lies below it: its options, its words, its JSON and its exit code."""
 
 import json
+import struct
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from schedkit.errors import SchedkitError, UsageError
+from schedkit.errors import NotFoundError, SchedkitError, UsageError
 from schedkit.host import doctor, managed, run, status, stop, supervise, switch, watching
 from schedkit.host.detaching import Detached, Foreign
 from schedkit.host.errors import EjectedError
-from schedkit.host.model import Restart, RunRequest, Status, Summary
+from schedkit.host.model import Machine, Restart, RunRequest, Status, Summary
 from schedkit.host.stop import Stopped
 from schedkit.host.watching import Sample
 from schedkit.images import catalog
-from schedkit.kernel import preflight
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.detach import Way
 from schedkit.kernel.state import KernelState, State
@@ -27,6 +29,7 @@ from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.schema import missing, undocumented
 from schedkit.unknown import Unknown
+from tests.unit.kernel.roots import FREE, write_files, write_sched_ext
 from tests.unit.schedctl.fakes import (
     ATTACHED,
     DIGEST,
@@ -186,12 +189,24 @@ def test_switch_prints_the_gap(runtime: FakeRuntime, monkeypatch: pytest.MonkeyP
 
 def test_stop_tells_what_it_did(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
     one = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop", STOPPED)
-    many = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", [])
+    many = note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", ([], []))
     assert read("stop", "scx_rusty", "--timeout", "3")["stopped"][0]["was_attached"] is True
     assert (one[0][1], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
     assert call("stop").stdout == f"scx_rusty (podman {ID[:12]}): detached and removed after 500 ms\n"
     assert call("stop", "--all").stdout == "no container managed by schedctl is here\n"
     assert len(many) == 1
+
+
+def test_stop_all_tells_what_was_stopped_and_then_what_was_not(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed = stop.NotStopped(make_container(name="scx_left"), NotFoundError("it went", hint="look"))
+    module = import_module("schedkit.schedctl.commands.stop")
+    note(monkeypatch, module, "stop_all", ([STOPPED], [failed]))
+    result = call("stop", "--all", code=66)
+    assert "scx_rusty" in result.stdout
+    assert isinstance(result.exception, SchedkitError)
+    assert result.exception.message == "scx_left (podman): it went"
 
 
 def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:
@@ -269,16 +284,58 @@ def test_version_is_here_when_its_manifest_is_as_that_is_what_runtimes_pull(
     assert (row["digest"], row["here"]) == (index, True)
 
 
-def test_info_says_whether_this_kernel_will_do(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = note(monkeypatch, preflight, "find_obstacles", [])
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A kernel with which all is well, as files."""
+    root = tmp_path / "root"
+    write_sched_ext(root, FREE)
+    files = {"proc/sys/kernel/osrelease": "6.12.107", "proc/version": "Linux version 6.12.107 #1 SMP"}
+    write_files(root, files | {"proc/cmdline": "quiet"})
+    btf = root / "sys/kernel/btf/vmlinux"
+    btf.parent.mkdir()
+    btf.write_bytes(struct.pack("<HBB5I", 0xEB9F, 1, 0, 24, 0, 0, 0, 1) + b"\0")
+    monkeypatch.setattr(sessions, "Machine", lambda: Machine(root=root))
+    return root
+
+
+def test_info_says_whether_this_kernel_will_do(runtime: FakeRuntime, kernel: Path) -> None:
     assert read("info", "scx_rusty")["kernel"] == {"fits": True, "obstacles": []}
-    assert asked[0][-1] == {"min_version": "6.12"}
-    bad = Check("kernel.version", Outcome.ERROR, "Linux 6.1", "a newer one")
-    note(monkeypatch, preflight, "find_obstacles", [bad, Check("caps.cap_bpf", Outcome.ERROR, "not held")])
+    write_files(kernel, {"proc/sys/kernel/osrelease": "6.1.0"})
+    (kernel / "sys/kernel/btf/vmlinux").unlink()
     document = read("info", "scx_rusty")
     assert document["kernel"]["fits"] is False
-    assert [one["id"] for one in document["kernel"]["obstacles"]] == ["kernel.version"]
-    assert "kernel.version: Linux 6.1 (a newer one)" in call("info", "scx_rusty").stdout
+    assert [one["id"] for one in document["kernel"]["obstacles"]] == ["kernel.version", "kernel.btf"]
+    assert "kernel.version: 6.1.0, older than 6.12 (boot a kernel of 6.12 or later)" in call("info", "scx_rusty").stdout
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen"),
+    [
+        ("latest", "6.12.107; the required minimum reads 'latest', not a version"),
+        ("", "the image does not say which kernel it needs"),
+    ],
+)
+def test_info_does_not_know_what_an_image_does_not_say(
+    runtime: FakeRuntime, kernel: Path, monkeypatch: pytest.MonkeyPatch, wanted: str, seen: str
+) -> None:
+    fetch = FakeRegistry.fetch_image
+
+    def relabelled(*arguments: Any) -> Any:
+        return replace(fetch(*arguments), labels={"org.schedkit.scheduler.kernel.min-version": wanted})
+
+    monkeypatch.setattr(FakeRegistry, "fetch_image", relabelled)
+    document = read("info", "scx_rusty")["kernel"]
+    assert (document["fits"], [one["detail"] for one in document["obstacles"]]) == (None, [seen])
+    said = call("info", "scx_rusty").stdout
+    assert "runs here       unknown" in said
+    assert ("kernel          not stated" in said) is (not wanted)
+
+
+def test_info_does_not_know_what_the_kernel_does_not_show(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sessions, "Machine", lambda: Machine(root=tmp_path / "nothing"))
+    assert read("info", "scx_rusty")["kernel"]["fits"] is None
 
 
 def test_pull_shows_progress_and_obeys_the_same_rule_as_run(runtime: FakeRuntime) -> None:

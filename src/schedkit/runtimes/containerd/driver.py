@@ -23,7 +23,7 @@ from schedkit.runtimes.containerd.calls import Client, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
 from schedkit.runtimes.labels import PROVIDER, Label, drop_own
-from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, StillRunningError, name_taken
+from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.unknown import Unknown
 
 RUNTIME = "io.containerd.runc.v2"
@@ -49,6 +49,7 @@ class Containerd:
         self._logs = logs
         self._scx_folder = scx_folder
         self._client = Client(str(Path(socket).absolute()))
+        self._begins: dict[str, int] = {}  # by container: where its output was when we last started it
 
     def fetch_version(self) -> str:
         """As containerd calls it, without the v."""
@@ -137,6 +138,8 @@ class Containerd:
         if not task or task.status != m.PROCESS_STATUS_CREATED:
             self._delete_task(id, task)
             self._create_task(record)
+        log = self._log_path(id)
+        self._begins[id] = log.stat().st_size if log.exists() else 0
         noted = m.Container(id=id, labels={Label.STARTED: datetime.now(UTC).isoformat()})
         mask = FieldMask(paths=[f"labels.{Label.STARTED}"])
         self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
@@ -180,8 +183,11 @@ class Containerd:
                 self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
         self._log_path(id).unlink(missing_ok=True)
 
-    def stream_logs(self, id: str, *, follow: bool = False, tail: int | None = None) -> Iterator[bytes]:
-        """Its output, if we started it: the original's went to whoever started that."""
+    def stream_logs(
+        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> Iterator[bytes]:
+        """Its output, if we started it: the Go schedctl's went to whoever started that."""
+        begin = self._begins.get(id, 0) if since is not None else 0
         record = self._fetch_record(id)
         path = self._log_path(id)
         if not path.exists():
@@ -192,17 +198,17 @@ class Containerd:
         ended = task is None or task.status == m.PROCESS_STATUS_STOPPED
         if ended:
             logs.wait_settled(path)
-        return self._follow(id, path, tail) if follow and not ended else logs.read_log(path, tail)
+        return self._follow(id, path, tail, begin) if follow and not ended else logs.read_log(path, tail, begin)
 
     def close(self) -> None:
         """Give back the connection."""
         self._client.close()
 
-    def _follow(self, id: str, path: Path, tail: int | None) -> Iterator[bytes]:
+    def _follow(self, id: str, path: Path, tail: int | None, begin: int) -> Iterator[bytes]:
         with closing(logs.Ending()) as ending:
             cancel = self._client.begin(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), ending.tell)
             try:
-                yield from logs.follow_log(path, tail, ending)
+                yield from logs.follow_log(path, tail, ending, begin)
             finally:
                 cancel()
 
@@ -239,7 +245,7 @@ class Containerd:
         if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not answer containerd in time
             raise NoAnswerError(f"containerd does not know whether container {id} runs", hint="try again")
         if task.status not in (m.PROCESS_STATUS_STOPPED, m.PROCESS_STATUS_CREATED):
-            raise StillRunningError(self.driver, id)
+            raise still_running(self.driver, id)
         if task.status == m.PROCESS_STATUS_CREATED:
             # Left to containerd, its process is killed too, but then runc asks for ten seconds whether it has gone.
             self.signal(id, signal.SIGKILL)

@@ -38,10 +38,10 @@ class Ending:
         self._writer_file.close()
 
 
-def read_log(path: Path, tail: int | None) -> Iterator[bytes]:
+def read_log(path: Path, tail: int | None, begin: int = 0) -> Iterator[bytes]:
     """What is there now, or its last lines, once the shim is done writing if the container has ended."""
     with path.open("rb") as log:
-        _seek_tail(log, tail)
+        _seek_tail(log, tail, begin)
         yield from _read_rest(log)
 
 
@@ -54,10 +54,10 @@ def wait_settled(path: Path) -> None:
             changes.forget()
 
 
-def follow_log(path: Path, tail: int | None, ending: Ending) -> Iterator[bytes]:
+def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> Iterator[bytes]:
     """What is there and what comes, until the container's end and its last words."""
     with path.open("rb") as log, closing(_Changes(path)) as changes:
-        _seek_tail(log, tail)
+        _seek_tail(log, tail, begin)
         while not ending.has_come:
             yield from _read_rest(log)
             select.select([changes.fileno(), ending.fileno()], [], [], LOOK_SECONDS)
@@ -105,14 +105,15 @@ def _is_written(log: BinaryIO) -> bool:
     return False
 
 
-def _seek_tail(log: BinaryIO, tail: int | None) -> None:
-    """To the beginning of the last `tail` lines."""
+def _seek_tail(log: BinaryIO, tail: int | None, begin: int = 0) -> None:
+    """To the beginning of the last `tail` lines, none of them before `begin`."""
     if tail is None:
+        log.seek(begin)
         return
     end = position = log.seek(0, os.SEEK_END)
     lines = 0
-    while tail > 0 and position > 0:
-        start = max(0, position - BLOCK_BYTES)
+    while tail > 0 and position > begin:
+        start = max(begin, position - BLOCK_BYTES)
         log.seek(start)
         block = log.read(position - start)
         for index in range(len(block) - 1, -1, -1):
@@ -123,7 +124,7 @@ def _seek_tail(log: BinaryIO, tail: int | None) -> None:
                     log.seek(start + index + 1)
                     return
         position = start
-    log.seek(0 if tail > 0 else end)
+    log.seek(min(begin, end) if tail > 0 else end)
 
 
 def _read_rest(log: BinaryIO) -> Iterator[bytes]:

@@ -41,6 +41,8 @@ def command(session: Session, yes: bool, force: bool) -> None:
         )
     if foreign.doubt:
         session.talk.warn(f"{foreign.ops} may be managed by schedctl: {foreign.doubt}")
+    if foreign.returns:
+        session.talk.warn("a Kubernetes pod holds it: the cluster will bring it back; change or delete it there")
     if not yes:
         _ask()
     detached = end_foreign(session.host, foreign)

@@ -33,10 +33,10 @@ class Info(NamedTuple):
 
     @property
     def fits(self) -> bool | None:
-        """Whether this kernel meets it; None where that could not be found out."""
+        """Whether this kernel can run it; None where that is not known, or a warning says that it may not."""
         if any(check.outcome is Outcome.ERROR for check in self.obstacles):
             return False
-        return None if any(check.outcome is Outcome.UNKNOWN for check in self.obstacles) else True
+        return None if self.obstacles else True
 
 
 @click.command(
@@ -59,13 +59,16 @@ def command(session: Session, name: str, version: str | None) -> None:
 
 
 def _gather(session: Session, named: Named) -> Info:
-    from schedkit.kernel.preflight import find_obstacles
+    from schedkit.kernel.preflight import OLDEST_KERNEL, check_kfuncs, find_obstacles
 
     image = session.fetch_image(named)
-    wanted = image.labels.get(MIN_KERNEL, "")
-    found = find_obstacles(session.machine.root, **({"min_version": wanted} if wanted else {}))
-    # What our own rights allow is not a property of the image.
-    return Info(named.scheduler, image, tuple(check for check in found if not check.name.startswith("caps.")))
+    root, wanted = session.machine.root, image.labels.get(MIN_KERNEL)
+    found = find_obstacles(root, min_version=wanted or OLDEST_KERNEL)
+    if not wanted and not any(check.name == "kernel.version" for check in found):
+        found.insert(0, Check("kernel.version", Outcome.UNKNOWN, "the image does not say which kernel it needs"))
+    if not any(check.name == "kernel.btf" for check in found):
+        found += [check for check in [check_kfuncs(root)] if check.outcome is not Outcome.OK]
+    return Info(named.scheduler, image, tuple(found))
 
 
 def _fields(info: Info) -> Json:
@@ -92,7 +95,6 @@ def _fields(info: Info) -> Json:
                     "remediation": check.fix or None,
                 }
                 for check in info.obstacles
-                if check.outcome is not Outcome.OK
             ],
         },
     }
@@ -105,7 +107,7 @@ def _text(info: Info, output: Output) -> str:
     rows += [
         ("size", f"{format_bytes(image.size)} to pull"),
         ("platforms", ", ".join(str(platform) for platform in image.platforms) or str(image.platform)),
-        ("kernel", f"{info.labels.get(MIN_KERNEL, 'any')} or later"),
+        ("kernel", f"{info.labels[MIN_KERNEL]} or later" if info.labels.get(MIN_KERNEL) else "not stated"),
     ]
     verdict, mood = {
         True: ("yes", "good"),
@@ -114,9 +116,5 @@ def _text(info: Info, output: Output) -> str:
     }[info.fits]
     lines = [f"{name:16}{clean(value)}" for name, value in rows]
     lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
-    lines += [
-        f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}"
-        for check in info.obstacles
-        if check.outcome is not Outcome.OK
-    ]
+    lines += [f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}" for check in info.obstacles]
     return "\n".join(lines)

@@ -2,8 +2,8 @@
 
 import click
 
-from schedkit.errors import UsageError
-from schedkit.host.stop import STOP_SECONDS, Stopped, stop, stop_all
+from schedkit.errors import SchedkitError, UsageError
+from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
@@ -42,9 +42,19 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
         raise UsageError("--all cannot be used with an ID", hint="use one of the two")
     session.require_root("stop")
     host = session.host
-    stopped = stop_all(host, timeout=timeout) if everything else [stop(host, id, timeout=timeout)]
-    text = "\n".join(_text(one) for one in stopped) or "no container managed by schedctl is here"
+    failed: list[NotStopped] = []
+    if everything:
+        stopped, failed = stop_all(host, timeout=timeout)
+    else:
+        stopped = [stop(host, id, timeout=timeout)]
+    text = "\n".join(_text(one) for one in stopped) or ("" if failed else "no container managed by schedctl is here")
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)
+    if failed:
+        kinds = {type(one.error) for one in failed}
+        raise (kinds.pop() if len(kinds) == 1 else SchedkitError)(
+            "; ".join(f"{one.container.name} ({one.container.driver}): {one.error.message}" for one in failed),
+            hint=failed[0].error.hint,
+        )
 
 
 def _fields(stopped: Stopped) -> Json:
