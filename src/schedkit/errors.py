@@ -182,8 +182,8 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
         if debug:
             _print_traceback()
         text = f"{name} needs the Python package {error.name}"
-        extra = "'schedkit[sked]'" if name == "sked" else "schedkit"
-        report(UnavailableError(text, hint=f"install all of it: pip install --force-reinstall {extra}"), sys.stderr)
+        whole = "'schedkit[sked]'" if name == "sked" else "--force-reinstall schedkit"
+        report(UnavailableError(text, hint=f"install all of it: pip install {whole}"), sys.stderr)
         return ExitCode.UNAVAILABLE
     except Exception as error:
         if debug:

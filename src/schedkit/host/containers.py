@@ -1,6 +1,7 @@
 """Make, end and dispose of one scheduler's container."""
 
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC
 from typing import NamedTuple
@@ -27,8 +28,6 @@ class Ended(NamedTuple):
 
 def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -> ContainerSpec:
     """A container with all the state we will ever ask for on its labels."""
-    import json
-
     return ContainerSpec(
         name=name,
         args=request.args,
@@ -39,12 +38,19 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             Label.IMAGE.value: request.image.reference,
             Label.DIGEST.value: request.image.digest,
             Label.MANIFEST.value: request.image.manifest.digest,
-            Label.ARGS.value: json.dumps(list(request.args)),
+            Label.ARGS.value: format_args(request.args),
             Label.CREATED.value: machine.now().astimezone(UTC).isoformat(),
             Label.RESTART.value: str(request.restart),
             Label.VERIFIED.value: verified,
         },
     )
+
+
+def format_args(args: Sequence[str]) -> str:
+    """Arguments as their label has them."""
+    import json
+
+    return json.dumps(list(args))
 
 
 def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:

@@ -1,11 +1,15 @@
 """Run one scheduler: everything up to the kernel saying that it is attached, or nothing at all."""
 
+from collections.abc import Sequence
+
 from schedkit.host import containers
 from schedkit.host.attaching import Attempt
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Attached, Host, RunRequest, Verify
+from schedkit.host.model import Attached, Host, Managed, RunRequest, Verify
 from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
 from schedkit.host.slot import check_free
+from schedkit.kernel.state import State
+from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import ContainerSpec
 
 
@@ -13,6 +17,26 @@ def check_run(host: Host, scheduler: str) -> None:
     """What can be known before the network is asked: whether the slot is free, and a runtime there."""
     check_free(observe_settled(host), scheduler)
     check_runtimes(host)
+
+
+def find_same(host: Host, reference: str, args: Sequence[str], name: str | None = None) -> Managed | None:
+    """A container that runs just this: the same image by name, with the same arguments."""
+    wanted = {Label.IMAGE: reference, Label.ARGS: containers.format_args(args)}
+    for one in observe_settled(host).running:
+        labels = one.container.labels
+        if all(labels.get(label) == value for label, value in wanted.items()) and name in (None, one.container.name):
+            return one
+    return None
+
+
+def remove_unattached(host: Host, same: Managed) -> None:
+    """End what an earlier command left when it was killed before its scheduler attached."""
+    with hold_lock(host.machine.lock):
+        observed = observe_settled(host)
+        runs = same.container.id in [one.container.id for one in observed.running]
+        if runs and observed.kernel.state is State.DISABLED:
+            host.talk.step(f"removing {same.container.name}, which runs and is not attached")
+            containers.discard(host.runtimes.find(same.container), same.container.id, host.talk)
 
 
 def run(host: Host, request: RunRequest, verify: Verify) -> Attached:

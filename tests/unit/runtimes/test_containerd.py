@@ -288,7 +288,7 @@ def follow(path: Path, tail: int | None = None) -> tuple[logs.Ending, Callable[[
     begun = threading.Event()
 
     def read() -> None:
-        for piece in logs.follow_log(path, tail, ending):
+        for piece, _ in logs.follow_log(path, tail, ending):
             seen.append(piece)
             begun.set()
 

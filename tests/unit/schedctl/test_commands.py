@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from schedkit.errors import NotFoundError, SchedkitError, UsageError
-from schedkit.host import doctor, managed, run, status, stop, supervise, switch, watching
+from schedkit.host import doctor, following, managed, run, status, stop, supervise, switch, watching
 from schedkit.host.detaching import Detached, Foreign
 from schedkit.host.errors import EjectedError
-from schedkit.host.model import Machine, Restart, RunRequest, Status, Summary
+from schedkit.host.model import Attachment, Machine, Restart, RunRequest, Status, Summary
 from schedkit.host.stop import Stopped
 from schedkit.host.watching import Sample
 from schedkit.images import catalog
@@ -162,22 +162,44 @@ def test_an_option_that_is_the_schedulers_own_is_told_where_it_belongs(command: 
     )
 
 
-def test_attached_run_prints_the_output_as_it_is(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    note(monkeypatch, run, "run", ATTACHED)
-    removed = note(monkeypatch, import_module("schedkit.host.containers"), "discard", None)
-    result = call("run", "scx_rusty", "--attach")
-    assert result.stdout_bytes == b"attached\n\xff raw \n"
-    assert removed[0][1] == ID
-
-
-def test_ctrl_c_in_an_attached_run_stops_it_and_is_success(
-    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("ended", "code", "said"),
+    [
+        (make_container(state=ContainerState.EXITED, exit_code=0), 0, "scx_rusty ended by itself"),
+        (make_container(state=ContainerState.EXITED, exit_code=3), 1, ""),
+        (make_container(state=ContainerState.EXITED), 1, ""),
+        (None, 0, "scx_rusty was stopped or replaced by another schedctl"),
+        (KeyboardInterrupt(), 0, ""),
+        (EjectedError("thrown out"), 12, ""),
+    ],
+)
+def test_attached_run_ends_as_its_scheduler_does(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, ended: object, code: int, said: str
 ) -> None:
     note(monkeypatch, run, "run", ATTACHED)
-    stopped = note(monkeypatch, stop, "stop", STOPPED)
-    note(monkeypatch, runtime, "stream_logs", KeyboardInterrupt())
+    note(monkeypatch, run, "find_same", None)
+    followed = note(monkeypatch, following, "follow", ended)
+    result = call("run", "scx_rusty", "--attach", code=code)
+    assert followed[0][1:3] == (ATTACHED.container, "rusty_1.1.4")
+    assert said in result.stderr
+    followed[0][3](b"")  # what writes the output
+
+
+def test_attached_run_takes_over_what_runs_already(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = note(monkeypatch, run, "run", ATTACHED)
+    note(monkeypatch, run, "find_same", OBSERVED.managed[0])
+    followed = note(monkeypatch, following, "follow", None)
     call("run", "scx_rusty", "--attach")
-    assert stopped[0][1] == ID
+    assert (started, followed[0][1].id, followed[0][-1]) == ([], ID, {"tail": 10})
+
+
+def test_attached_run_removes_what_an_earlier_one_left(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = note(monkeypatch, run, "run", ATTACHED)
+    note(monkeypatch, run, "find_same", OBSERVED.managed[0]._replace(attachment=Attachment.NO))
+    removed = note(monkeypatch, run, "remove_unattached", None)
+    note(monkeypatch, following, "follow", None)
+    call("run", "scx_rusty", "--attach")
+    assert (len(removed), len(started)) == (1, 1)
 
 
 def test_switch_prints_the_gap(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:

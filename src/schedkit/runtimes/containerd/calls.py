@@ -150,13 +150,20 @@ class Client:
         except grpc.RpcError as error:
             raise self.explain(call.name, error) from error
 
-    def begin(self, call: Call[Request, Response], request: Request, done: Callable[[], None]) -> Callable[[], object]:
-        """Ask without waiting, and without a time limit; `done` is told of the end, the result cancels."""
+    def begin(
+        self, call: Call[Request, Response], request: Request, done: Callable[[SchedkitError | None], None]
+    ) -> Callable[[], object]:
+        """Ask without waiting, and without a time limit; `done` is told of the end or failure, the result cancels."""
         method = self._connection.open().unary_unary(
             call.path, call.request.SerializeToString, call.response.FromString
         )
         pending = method.future(request, metadata=self._metadata)
-        pending.add_done_callback(lambda _: done())
+
+        def tell(answer: "grpc.Future[Response]") -> None:
+            error = None if answer.cancelled() else answer.exception()
+            done(self.explain(call.name, error) if isinstance(error, grpc.RpcError) else None)
+
+        pending.add_done_callback(tell)
         return pending.cancel
 
     def read(self, call: Call[Request, Response], request: Request) -> list[Response]:
@@ -180,7 +187,7 @@ class Client:
         """What a failed call means, in our words."""
         failure = parse_failure(self.socket, call, error.code(), error.details() or "")
         # A wait ends without an answer as a matter of course; anything else may have broken the connection.
-        if isinstance(failure, UnavailableError | NoAnswerError) and call != TASK_WAIT.name:
+        if isinstance(failure, UnavailableError) or (isinstance(failure, NoAnswerError) and call != TASK_WAIT.name):
             self._connection.forget()
         return failure
 

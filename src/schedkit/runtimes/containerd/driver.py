@@ -49,7 +49,7 @@ class Containerd:
         self._logs = logs
         self._scx_folder = scx_folder
         self._client = Client(str(Path(socket).absolute()))
-        self._begins: dict[str, int] = {}  # by container: where its output was when we last started it
+        self._marks: dict[str, list[tuple[float, int]]] = {}  # by container: when its output was how long
 
     def fetch_version(self) -> str:
         """As containerd calls it, without the v."""
@@ -139,7 +139,7 @@ class Containerd:
             self._delete_task(id, task)
             self._create_task(record)
         log = self._log_path(id)
-        self._begins[id] = log.stat().st_size if log.exists() else 0
+        self._marks[id] = [(time.time(), log.stat().st_size if log.exists() else 0)]
         noted = m.Container(id=id, labels={Label.STARTED: datetime.now(UTC).isoformat()})
         mask = FieldMask(paths=[f"labels.{Label.STARTED}"])
         self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
@@ -187,7 +187,7 @@ class Containerd:
         self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[bytes]:
         """Its output, if we started it: the Go schedctl's went to whoever started that."""
-        begin = self._begins.get(id, 0) if since is not None else 0
+        begin = self._find_position(id, since) if since is not None else 0
         record = self._fetch_record(id)
         path = self._log_path(id)
         if not path.exists():
@@ -208,9 +208,16 @@ class Containerd:
         with closing(logs.Ending()) as ending:
             cancel = self._client.begin(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), ending.tell)
             try:
-                yield from logs.follow_log(path, tail, ending, begin)
+                for piece, position in logs.follow_log(path, tail, ending, begin):
+                    self._marks[id] = [*self._marks.get(id, [])[:1], (time.time(), position)]
+                    yield piece
             finally:
                 cancel()
+
+    def _find_position(self, id: str, since: float) -> int:
+        """Where in its output a moment is: at the start right after it, or where following it came to."""
+        marks = self._marks.get(id, [])
+        return next((position for when, position in marks if when >= since), marks[-1][1] if marks else 0)
 
     def _log_path(self, id: str) -> Path:
         return self._logs / f"{id}.log"

@@ -11,6 +11,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import BinaryIO
 
+from schedkit.errors import NotFoundError, SchedkitError
+
 BLOCK_BYTES = 64 << 10
 SETTLE_SECONDS = 2.0  # what a shim may take to write the last words of a process that has ended
 LOOK_SECONDS = 1.0  # in case the kernel would not tell of changes
@@ -24,12 +26,14 @@ class Ending:
         self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._writer_file = os.fdopen(self._writer, "wb", buffering=0)
         self.has_come = False
+        self.failure: SchedkitError | None = None  # why nobody will tell of the end
 
     def fileno(self) -> int:
         return self._reader
 
-    def tell(self) -> None:
-        """Once; whether anybody still listens or not."""
+    def tell(self, failure: SchedkitError | None = None) -> None:
+        """Wake whoever listens: the container has ended, or is gone, or `failure` keeps us from hearing of it."""
+        self.failure = None if isinstance(failure, NotFoundError) else failure
         self.has_come = True
         self._writer_file.close()  # which makes the other end readable
 
@@ -54,16 +58,21 @@ def wait_settled(path: Path) -> None:
             changes.forget()
 
 
-def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> Iterator[bytes]:
-    """What is there and what comes, until the container's end and its last words."""
+def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> Iterator[tuple[bytes, int]]:
+    """What is there and what comes, each piece with where it ends, until the container's end and its last words."""
     with path.open("rb") as log, closing(_Changes(path)) as changes:
         _seek_tail(log, tail, begin)
         while not ending.has_come:
-            yield from _read_rest(log)
+            for piece in _read_rest(log):
+                yield piece, log.tell()
             select.select([changes.fileno(), ending.fileno()], [], [], LOOK_SECONDS)
             changes.forget()
-        wait_settled(path)
-        yield from _read_rest(log)
+        if ending.failure is None:
+            wait_settled(path)
+        for piece in _read_rest(log):
+            yield piece, log.tell()
+        if ending.failure is not None:
+            raise ending.failure
 
 
 class _Changes:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from schedkit.errors import UsageError
-from schedkit.host.model import Attached
+from schedkit.host.model import Attached, Attachment
 from schedkit.schedctl.following import follow_logs
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
@@ -14,6 +14,8 @@ from schedkit.schedctl.session import Session
 from schedkit.schedctl.supervision import watch_over
 from schedkit.schedctl.verification import make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields
+
+TAIL = 10  # lines of what it said before, where it runs already
 
 
 @click.command(
@@ -27,7 +29,7 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields
     """,
 )
 @request_options
-@click.option("-a", "--attach", is_flag=True, help="Show what it says until Ctrl-C, and then stop it.")
+@click.option("-a", "--attach", is_flag=True, help="Show its output until Ctrl-C, and then stop it; for systemd units.")
 @click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
 @output_option
 @pass_session
@@ -38,9 +40,12 @@ def command(
 
     NAME is one of `schedctl list`, IMAGE any image reference. If it does not attach, what was started is removed, and
     its last lines and the reason are shown; the exit code says which. What follows -- goes to the scheduler.
+
+    With --attach, a container that runs the same image with the same arguments and is attached is taken over.
     """
     from schedkit.host.preparing import check_kernel
-    from schedkit.host.run import check_run, run
+    from schedkit.host.run import check_run, find_same, remove_unattached, run
+    from schedkit.kernel.state import read_state
 
     if attach and options["restart"] != "no":
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
@@ -48,13 +53,21 @@ def command(
     session.require_root("run")
     check_kernel(session.machine, name)
     host = session.host
+    if attach and (same := find_same(host, str(session.find(name, order.version).reference), args, order.container)):
+        if same.attachment is Attachment.YES:
+            session.talk.step(
+                f"{same.container.name} ({same.container.driver}) is attached already: its output follows"
+            )
+            ops = read_state(session.machine.root).ops
+            return follow_logs(session, same.container, ops if isinstance(ops, str) else None, tail=TAIL)
+        remove_unattached(host, same)
     check_run(host, name)
     request = make_request(session, order)
     attached = run(host, request, make_verify(session, host.runtimes.chosen))
     watch_over(session, host.runtimes.chosen, request, attached)
     if attach:
         session.talk.step(_text(attached, request.scheduler))
-        return follow_logs(session, host.runtimes.chosen, attached.container)
+        return follow_logs(session, attached.container, attached.ops)
     session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
     return None
 

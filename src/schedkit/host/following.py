@@ -1,0 +1,140 @@
+"""Stay with a scheduler that runs: its output as it comes, until it ends, is replaced, or its runtime loses it."""
+
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from schedkit.errors import NoAnswerError, NotFoundError, UnavailableError
+from schedkit.host import containers
+from schedkit.host.errors import EjectedError
+from schedkit.host.lock import hold_lock
+from schedkit.host.model import Host, Talk
+from schedkit.host.stop import STOP_SECONDS, stop
+from schedkit.kernel.log import Ejection, KernelLog
+from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.model import Runtime
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+_REPLACING_SECONDS = 600.0  # what a switch that goes on may take, its way back included
+
+_AWAY = (UnavailableError, NoAnswerError)
+
+
+def stream(
+    runtime: Runtime,
+    id: str,
+    talk: Talk,
+    *,
+    tail: int | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[bytes]:
+    """Its output until it has ended. A runtime that goes away is waited for: its containers may outlive it."""
+    since: float | None = None
+    away, pause = False, _FIRST_PAUSE
+    while True:
+        try:
+            if away and _has_ended(runtime, id):
+                return
+            if away:
+                talk.step(f"{runtime.driver} responds again")
+            away, pause = False, _FIRST_PAUSE
+            for piece in runtime.stream_logs(id, follow=True, tail=tail, since=since):
+                since, tail = time.time(), None
+                yield piece
+            if _has_ended(runtime, id):
+                return
+        except _AWAY as error:
+            if not away:
+                talk.warn(f"{error.message}; the scheduler goes on, and {runtime.driver} is waited for")
+            away = True
+        sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def follow(
+    host: Host,
+    container: Container,
+    ops: str | None,
+    write: Callable[[bytes], None],
+    *,
+    tail: int | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Container | None:
+    """Write its output until it ends by itself; then it is removed, and returned as it ended.
+
+    None if another schedctl stopped or replaced it, whose business its container is. Ctrl-C, or a reader of the output
+    who leaves, stops it. Raises EjectedError if the kernel threw it out.
+    """
+    runtime = host.runtimes.find(container)
+    process = _open_process(container)
+    try:
+        with KernelLog(host.machine.root) as log:
+            while True:
+                try:
+                    for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep):
+                        write(piece)
+                    ended = _remove_ended(host, runtime, container.id)
+                except _AWAY:
+                    continue
+                except NotFoundError:
+                    return None
+                if ended is not None:
+                    break
+                tail = 0  # it runs again: who replaced it has brought it back
+            _check_ejection(log, ops)
+            return ended
+    except (KeyboardInterrupt, BrokenPipeError):
+        _stop(host, container, process)
+        raise
+    finally:
+        if process is not None:
+            os.close(process)
+
+
+def _has_ended(runtime: Runtime, id: str) -> bool:
+    return runtime.fetch_container(id).state in (ContainerState.EXITED, ContainerState.CREATED)
+
+
+def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
+    """Remove it, unless it runs again. Whoever stops or replaces it holds the lock until that is done."""
+    with hold_lock(host.machine.lock, patience=_REPLACING_SECONDS):
+        now = runtime.fetch_container(id)
+        if now.state not in (ContainerState.EXITED, ContainerState.CREATED):
+            return None
+        containers.discard(runtime, id, host.talk)
+        return now
+
+
+def _check_ejection(log: KernelLog, ops: str | None) -> None:
+    ejection = log.read_ejection()
+    if isinstance(ejection, Ejection) and ejection.is_fault and ejection.ops == ops:
+        details = "; ".join(ejection.details)
+        raise EjectedError(
+            f"the kernel threw {ejection.ops} out: {ejection.reason}{f' ({details})' if details else ''}"
+        )
+
+
+def _open_process(container: Container) -> int | None:
+    """Its first process, to be reached also when its runtime is not; a handle, as its number may be used again."""
+    with suppress(OSError):
+        return os.pidfd_open(container.pid) if container.pid else None
+    return None
+
+
+def _stop(host: Host, container: Container, process: int | None) -> None:
+    try:
+        stop(host, container.id)
+    except NotFoundError:
+        return
+    except _AWAY as error:
+        if process is None:
+            raise
+        host.talk.warn(f"{error.message}; its process is ended without its runtime")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, number)
+            if select.select([process], [], [], STOP_SECONDS)[0]:
+                return
