@@ -157,45 +157,44 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
     _prepare_streams()
     try:
         return program() or ExitCode.OK
-    except SchedkitError as error:
-        if debug:
-            _print_traceback()
-        report(error, sys.stderr)
-        return error.exit_code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output left (`| head`). Python would complain again when it flushes at exit.
+    except BrokenPipeError:  # the reader of our output left (`| head`)
         _discard_output()
         return ExitCode.FAILURE
-    except OSError as error:
-        if debug:
-            _print_traceback()
-        code = _OS_EXIT_CODES.get(error.errno or 0, ExitCode.FAILURE)
-        if error.filename is None:
-            _discard_output()  # it may be what could not be written
-        where = f": {error.filename}" if error.filename else ""
-        report(SchedkitError(f"{error.strerror or error}{where}"), sys.stderr)
-        return code
-    except ModuleNotFoundError as error:  # what only some users need is an extra of the distribution
-        if debug:
-            _print_traceback()
-        text = f"{name} needs the Python package {error.name}"
-        whole = "'schedkit[sked]'" if name == "sked" else "--force-reinstall schedkit"
-        report(UnavailableError(text, hint=f"install all of it: pip install {whole}"), sys.stderr)
-        return ExitCode.UNAVAILABLE
     except Exception as error:
         if debug:
             _print_traceback()
-        report(
-            SchedkitError(
-                f"internal error: {type(error).__name__}: {error}",
-                hint="this is a bug in schedkit; run again with SCHEDKIT_DEBUG=1 and report the traceback",
-            ),
-            sys.stderr,
-        )
-        return ExitCode.INTERNAL
+        told, code = _translate(error, name)
+        report(told, sys.stderr)
+        if isinstance(error, OSError) and error.filename is None:
+            _discard_output()  # it may be what could not be written
+        return code
+
+
+def _translate(error: Exception, name: str) -> tuple[SchedkitError, ExitCode]:
+    """What a person is told of an error of any kind, and how the program ends."""
+    if isinstance(error, SchedkitError):
+        return error, error.exit_code
+    if isinstance(error, OSError):
+        where = f": {error.filename}" if error.filename else ""
+        code = _OS_EXIT_CODES.get(error.errno or 0, ExitCode.FAILURE)
+        return SchedkitError(f"{error.strerror or error}{where}"), code
+    if isinstance(error, UnicodeDecodeError):  # a binary file where text belongs
+        told = f"the input is not text: {error.reason} at byte {error.start}"
+        return BadDataError(told), ExitCode.BAD_DATA
+    if isinstance(error, ModuleNotFoundError):  # what only some users need is an extra of the distribution
+        whole = "'schedkit[sked]'" if name == "sked" else "--force-reinstall schedkit"
+        hint = f"install all of it: pip install {whole}"
+        return UnavailableError(f"{name} needs the Python package {error.name}", hint=hint), ExitCode.UNAVAILABLE
+    return (
+        SchedkitError(
+            f"internal error: {type(error).__name__}: {error}",
+            hint="this is a bug in schedkit; run again with SCHEDKIT_DEBUG=1 and report the traceback",
+        ),
+        ExitCode.INTERNAL,
+    )
 
 
 def _prepare_streams() -> None:

@@ -57,7 +57,7 @@ def test_run_until_attached_and_stop_until_detached(machine: Machine) -> None:
     # The ops name is not the image's: it is the process that tells whose it is.
     assert (running["summary"], running["managed"][0]["attached"]) == ("running", "yes")
     assert second["error"] == "SlotTaken"
-    assert f"schedkit_fifo is attached already, by our container scx_fifo ({driver})" in second["message"]
+    assert f"schedkit_fifo is attached already, by the container scx_fifo ({driver})" in second["message"]
     assert (stopped["id"], stopped["was_attached"], stopped["killed"]) == (ran["id"], True, False)
     assert (idle["summary"], idle["managed"]) == ("idle", [])
     assert again["error"] == "NotFound"

@@ -26,6 +26,16 @@ def test_missing_extra_is_named_with_how_to_install_it() -> None:
     )
 
 
+def test_binary_input_is_bad_data() -> None:
+    done = sked("render", "/bin/true")
+    assert (done.returncode, done.stderr.startswith("error: the input is not text: ")) == (65, True)
+
+
+def test_cluster_that_nobody_names_is_unavailable(tmp_path: Path) -> None:
+    done = sked("manager", before=f"import os; os.environ.update(HOME={str(tmp_path)!r}, KUBECONFIG='')")
+    assert (done.returncode, done.stderr.startswith("error: there is no kubeconfig: ")) == (69, True)
+
+
 def test_render_prints_the_described_daemonset() -> None:
     done = sked("render", str(SAMPLE))
     assert done.returncode == 0

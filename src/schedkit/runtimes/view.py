@@ -76,9 +76,10 @@ class Runtimes:
                 f"{named[0].driver} does not respond at {named[0].socket}: {named[0].why}", hint=named[0].hint
             )
         why = "; ".join(f"{one.driver}: {one.why}" for one in named)
-        raise _worst(self.hidden)(
+        kind, start = _worst(self.hidden), "start one, for example: systemctl start podman.socket"
+        raise kind(
             f"no container runtime responds ({why})",
-            hint="start one, for example: systemctl start podman.socket; `schedctl doctor` shows more",
+            hint=self.hidden[0].hint if kind is NoPermissionError else f"{start}; `schedctl doctor` shows more",
         )
 
     def find(self, container: "Container") -> "Runtime":

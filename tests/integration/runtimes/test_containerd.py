@@ -18,10 +18,11 @@ from schedkit.errors import (
     NotFoundError,
     SchedkitError,
     UnavailableError,
+    UsageError,
 )
 from schedkit.images.oci import Content, Credentials, Descriptor
 from schedkit.runtimes.container import ContainerState
-from schedkit.runtimes.containerd import Containerd, blobs, calls
+from schedkit.runtimes.containerd import Containerd, blobs, calls, driver
 from schedkit.runtimes.model import ContainerSpec
 from tests.integration.runtimes.bench import IDLE, PATIENCE, ignore_progress, read_inventory, resolve
 
@@ -318,7 +319,7 @@ def run_killed_pull(daemon: LabContainerd, reference: str) -> None:
 import os, signal
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry
-from schedkit.runtimes.containerd import Containerd, blobs, calls
+from schedkit.runtimes.containerd import Containerd, blobs, calls, driver
 blobs.PIECE_BYTES = 64 << 10
 def told(done, total):
     if done > total // 4: os.kill(os.getpid(), signal.SIGKILL)
@@ -350,11 +351,14 @@ def test_created_container_is_removed_with_all_of_it(runtime: Containerd, daemon
 
 
 def test_container_that_cannot_be_made_leaves_nothing(
-    runtime: Containerd, daemon: LabContainerd, registry: str
+    runtime: Containerd, daemon: LabContainerd, registry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = pull(runtime, registry)
     before = read_inventory(daemon)
 
+    with pytest.raises(UsageError, match=r"containerd takes no label of more than 4096 bytes, and org\.schedkit\.args"):
+        runtime.create(image, ContainerSpec("bad", labels={"org.schedkit.args": "x" * 5000}))
+    monkeypatch.setattr(driver, "LABEL_BYTES", 10000)
     with pytest.raises(SchedkitError, match="Create"):
         runtime.create(image, ContainerSpec("bad", labels={"org.schedkit.args": "x" * 5000}))
     daemon.ctr("leases", "create", "--id", "broom")

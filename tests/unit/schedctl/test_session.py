@@ -88,7 +88,8 @@ def test_patience_of_the_past_does_no_harm(docker: FakeEngine, monkeypatch: pyte
 
 # A clone below a folder that only root may enter is read before the process becomes somebody else.
 AS_NOBODY = """
-import os, shlex, sys, schedkit.host.doctor, schedkit.host.preparing, schedkit.host.run, schedkit.host.switch
+import gzip, os, shlex, sys, zlib
+import schedkit.kernel.btf, schedkit.host.doctor, schedkit.host.preparing, schedkit.host.run, schedkit.host.switch
 import schedkit.images.catalog, schedkit.kernel.preflight, schedkit.runtimes.engine, schedkit.schedctl.group
 from schedkit.schedctl.main import main
 __import__("schedkit.schedctl.commands." + sys.argv[1])
@@ -106,6 +107,27 @@ def test_what_needs_root_says_so_first(docker: FakeEngine, command: str) -> None
     assert done.stderr == f"error: schedctl {command.split(maxsplit=1)[0]} needs root\nhint: sudo schedctl {command}\n"
     assert done.returncode == 77
     assert docker.requests == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_doctor_shows_what_it_can_see_and_says_that_it_needs_root(docker: FakeEngine, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", AS_NOBODY, "doctor", "--offline"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stderr == "error: schedctl doctor needs root\nhint: sudo schedctl doctor --offline\n"
+    assert (done.returncode, "caps.cap_bpf" in done.stdout) == (77, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("command", ["logs", "pull scx_rusty --offline"])
+def test_runtime_that_only_root_may_ask_says_so(docker: FakeEngine, tmp_path: Path, command: str) -> None:
+    tmp_path.chmod(0o755)
+    for path in tmp_path.glob("*.sock"):
+        path.chmod(0o600)
+    words = [sys.executable, "-c", AS_NOBODY, *command.split()]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith(f"hint: sudo schedctl {command}\n")
+    assert "permission denied" in done.stderr
+    assert done.returncode == 77
 
 
 def open_here(**flags: str) -> Session:

@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
@@ -93,6 +93,12 @@ class Containerd:
         """Make the container and all of its surroundings, which is most of the work: start only lets its process go."""
         if any(container.name == spec.name for container in self.fetch_containers()):
             raise name_taken(self.driver, spec.name)
+        for name, value in spec.labels.items():
+            if len((name + value).encode()) > LABEL_BYTES:
+                raise UsageError(
+                    f"containerd takes no label of more than {LABEL_BYTES} bytes, and {name} has {len(value.encode())}",
+                    hint="give the scheduler fewer or shorter arguments" if name == Label.ARGS else "",
+                )
         id = secrets.token_hex(32)
         snapshotter = pulling.fetch_snapshotter(self._client)
         with pulling.leased(self._client) as client:

@@ -30,11 +30,14 @@ STATUSES = {Outcome.OK: "pass", Outcome.WARNING: "fail", Outcome.ERROR: "fail", 
 def command(session: Session, offline: bool) -> int:
     """Look for what keeps schedulers from running here: the kernel, our rights, the runtimes, the registry.
 
-    Ends with 1 when something does (ERROR); a warning may, and unknown could not be found out.
+    Ends with 1 when something does (ERROR); a warning may, and unknown could not be found out. Without root it shows
+    what it can see and ends with 77.
     """
     checks = _gather(session, offline)
     blocking = sum(check.outcome is Outcome.ERROR for check in checks)
     session.output.show(lambda: _fields(checks), lambda: _text(checks, session))
+    if blocking:
+        session.require_root("doctor")  # who sees only a part is told that before the rest is believed
     return ExitCode.FAILURE if blocking else ExitCode.OK
 
 

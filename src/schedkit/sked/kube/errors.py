@@ -2,7 +2,7 @@
 
 import msgspec
 
-from schedkit.errors import NoPermissionError, SchedkitError, UnavailableError
+from schedkit.errors import ExitCode, NoPermissionError, SchedkitError, UnavailableError
 from schedkit.sked.kube.objects import Model
 
 
@@ -10,6 +10,7 @@ class ConfigError(SchedkitError):
     """There is no usable way to the API server: kubeconfig, service account or credential plugin."""
 
     reason = "KubernetesConfigInvalid"
+    exit_code = ExitCode.UNAVAILABLE
 
 
 class ConnectionLostError(UnavailableError):
@@ -22,6 +23,7 @@ class UnexpectedAnswerError(SchedkitError):
     """The API server sent something that is not what was asked for."""
 
     reason = "UnexpectedAnswer"
+    exit_code = ExitCode.BAD_DATA
 
 
 class StatusCause(Model, frozen=True):
@@ -73,6 +75,7 @@ class UnauthorizedError(ApiError):
     """The API server does not know who is asking."""
 
     reason = "Unauthorized"
+    exit_code = ExitCode.NO_PERMISSION
 
 
 class ForbiddenError(ApiError, NoPermissionError):
@@ -86,12 +89,14 @@ class NotFoundError(ApiError):
     """There is no such object, or no such kind of object."""
 
     reason = "NotFound"
+    exit_code = ExitCode.NOT_FOUND
 
 
 class AlreadyExistsError(ApiError):
     """There is an object of that name."""
 
     reason = "AlreadyExists"
+    exit_code = ExitCode.ALREADY_EXISTS
 
 
 class ConflictError(ApiError):
@@ -116,6 +121,7 @@ class TooManyRequestsError(ApiError):
     """The API server is busy; nothing was done."""
 
     reason = "TooManyRequests"
+    exit_code = ExitCode.UNAVAILABLE
 
 
 _TYPES: tuple[type[ApiError], ...] = (
