@@ -1,6 +1,8 @@
 """A scheduler's container, in every runtime: what is around it, and what is written on it."""
 
 import json
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from lab.containerd import LabContainerd
 from schedkit.errors import AlreadyExistsError
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import SCX_FOLDER
-from tests.integration.runtimes.bench import IDLE, Bench
+from tests.integration.runtimes.bench import IDLE, PATIENCE, Bench
 
 
 def test_scheduler_gets_all_capabilities(bench: Bench) -> None:
@@ -131,9 +133,19 @@ def test_labels_that_an_image_brings_make_no_container_ours(bench: Bench) -> Non
 
 def test_logs_are_bounded(bench: Bench) -> None:
     """What the runtime itself says of a container's log; a scheduler may print for months."""
-    if isinstance(bench.daemon, LabContainerd):
-        return
     id = bench.create("bounded")
+    if isinstance(bench.daemon, LabContainerd):  # which leaves the bound to us: tests/unit/runtimes/test_containerd.py
+        log = bench.daemon.folder / "logs" / f"{id}.log"
+        writers = [one for one in list_commands() if str(log) in one]
+        assert writers
+        assert all(one.startswith("/bin/sh -c ") for one in writers)
+        bench.runtime.remove(id)
+        assert not log.exists()
+        deadline = time.monotonic() + PATIENCE
+        while any(str(log) in one for one in list_commands()):  # it ends with its container
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        return
     if bench.runtime.driver == "docker":
         told = json.loads(bench.daemon.run("inspect", id))[0]["HostConfig"]["LogConfig"]
         assert told == {"Type": "json-file", "Config": {"max-size": "8m", "max-file": "2"}}
@@ -157,6 +169,15 @@ def test_name_in_use_is_an_error_that_names_it(bench: Bench) -> None:
 
     assert [container.id for container in bench.runtime.fetch_containers()] == [id]
     assert bench.runtime.fetch_container(id).state is ContainerState.CREATED
+
+
+def list_commands() -> list[str]:
+    """The command line of every process, with its arguments in one line."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
 
 
 def read_status(container: Container) -> dict[str, str]:

@@ -1,11 +1,16 @@
 """The parts of the containerd driver that need no containerd."""
 
+import fcntl
 import json
 import os
+import resource
 import socket
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import grpc
 import pytest
@@ -324,3 +329,98 @@ def test_log_that_nobody_closes_is_not_waited_for_for_ever(tmp_path: Path, monke
         ending, join = follow(path)
         ending.tell()
         assert join() == b"words\n"
+
+
+class Logger:
+    """The logger as containerd's shim starts it: two outputs, and a file whose closing says that it is ready."""
+
+    def __init__(self, log: Path, most: int = resource.RLIM_INFINITY) -> None:
+        log.touch()
+        uri = urlsplit(logs.make_logger(log))
+        [(flag, script)] = parse_qsl(uri.query, strict_parsing=True)
+        reads, writes = zip(*(os.pipe() for _ in range(3)), strict=True)
+        self.output, self.error = writes[0], writes[1]
+
+        def place() -> None:
+            # High numbers first: what is put into its place must not lie where another is to go.
+            high = [fcntl.fcntl(file, fcntl.F_DUPFD, 100) for file in (reads[0], reads[1], writes[2])]
+            for number, file in zip((3, 4, 5), high, strict=True):
+                os.dup2(file, number)
+            os.closerange(6, 200)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+        self.process = subprocess.Popen([uri.path, flag, script], preexec_fn=place, close_fds=False, env={})  # noqa: PLW1509
+        for file in (reads[0], reads[1], writes[2]):
+            os.close(file)
+        assert os.read(reads[2], 1) == b""  # ready
+        os.close(reads[2])
+
+    def end(self) -> None:
+        for file in (self.output, self.error):
+            os.close(file)
+        assert self.process.wait(20) == 0
+
+
+def test_logger_writes_at_once_and_both_outputs(tmp_path: Path) -> None:
+    log = tmp_path / "it's a log"
+    logger = Logger(log)
+    os.write(logger.output, b"out\n")
+    wait_until(lambda: log.read_bytes() == b"out\n")
+    os.write(logger.error, b"err\n")
+    wait_until(lambda: log.read_bytes() == b"out\nerr\n")
+    logger.end()
+    assert list(tmp_path.iterdir()) == [log]
+    again = Logger(log)
+    os.write(again.output, b"more\n")
+    again.end()
+    assert log.read_bytes() == b"out\nerr\nmore\n"
+
+
+def test_logger_keeps_the_log_within_its_bound(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    logger = Logger(log)
+    ending = logs.Ending()
+    followed = bytearray()
+
+    def follow() -> None:
+        for piece, _ in logs.follow_log(log, None, ending):
+            followed.extend(piece)
+
+    follower = threading.Thread(target=follow, daemon=True)
+    follower.start()
+    lines = [f"line {number:07} {'x' * 80}\n".encode() for number in range(150_000)]  # 14 MB
+    written = 0
+    for start in range(0, len(lines), 10_000):
+        data = b"".join(lines[start : start + 10_000])
+        written += len(data)
+        while data:
+            data = data[os.write(logger.output, data) :]
+        wait_until(lambda: len(followed) == written)  # noqa: B023 (it is called at once)
+        assert log.stat().st_size <= 2 * logs.TURN_BYTES
+    logger.end()
+    ending.tell()
+    follower.join(20)
+
+    kept = b"".join(logs.read_log(log, None))
+    assert len(kept) <= 4 * logs.TURN_BYTES
+    assert b"".join(lines).endswith(kept) is True
+    assert len(kept) > logs.TURN_BYTES
+    for tail in (1, 5, 20_000, 60_000):
+        assert (b"".join(logs.read_log(log, tail)) == b"".join(lines[-tail:])) is True  # no difference of megabytes
+    assert (bytes(followed) == b"".join(lines)) is True  # who follows it misses nothing
+
+
+def test_full_disk_ends_no_scheduler(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    logger = Logger(log, most=8192)
+    for _ in range(100):  # more than a pipe holds
+        os.write(logger.output, b"x" * 4096)
+    logger.end()
+    assert log.stat().st_size == 8192
+
+
+def wait_until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

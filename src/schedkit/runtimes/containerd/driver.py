@@ -187,7 +187,8 @@ class Containerd:
                     )
             with suppress(NotFoundError):
                 self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
-        self._log_path(id).unlink(missing_ok=True)
+        for log in (self._log_path(id), logs.older(self._log_path(id))):
+            log.unlink(missing_ok=True)
 
     def stream_logs(
         self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
@@ -247,7 +248,8 @@ class Containerd:
         log.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         where = m.SnapshotMountsRequest(snapshotter=record.snapshotter, key=record.snapshot_key)
         mounts = self._client.call(calls.SNAPSHOT_MOUNTS, where).mounts
-        uri = f"file://{log}"
+        log.touch(mode=0o644)
+        uri = logs.make_logger(log)
         request = m.CreateTaskRequest(container_id=record.id, rootfs=mounts, stdout=uri, stderr=uri)
         self._client.call(calls.TASK_CREATE, request)
 

@@ -1,15 +1,17 @@
-"""A container's output, in the file that its shim writes: the end of it, and more as it comes."""
+"""A container's output, in files that a small logger beside its shim writes: the end of it, and more as it comes."""
 
 import ctypes
 import fcntl
 import os
 import select
+import shlex
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import quote, urlencode
 
 from schedkit.errors import NotFoundError, SchedkitError
 
@@ -17,6 +19,22 @@ BLOCK_BYTES = 64 << 10
 SETTLE_SECONDS = 2.0  # what a shim may take to write the last words of a process that has ended
 LOOK_SECONDS = 1.0  # in case the kernel would not tell of changes
 IN_MODIFY, IN_CLOSE_WRITE = 0x2, 0x8
+TURN_BYTES = 4 << 20  # a log longer than this becomes the older one, in place of the one before
+# Containerd itself has no bound for a log. Its shim starts this with the two outputs as files 3 and 4, and takes the
+# closing of file 5 for `ready`. It keeps the log open as long as it lives, so that others can see that it does. One dd
+# takes 4 MiB at most, so that a log is never longer than twice TURN_BYTES. Where the disk is full, it goes on reading:
+# a scheduler must not be ended, nor stopped, by its output.
+_LOGGER = """\
+PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+log={log}
+exec 6>>"$log" 5>&-
+{{ cat <&4 & cat <&3; wait; }} | {{
+  while had=$(wc -c <"$log") && dd bs=8k count=512 >&6 2>/dev/null && has=$(wc -c <"$log") && [ "$has" -gt "$had" ]; do
+    [ "$has" -lt {turn} ] || {{ mv -f "$log" "$log.1" && exec 6>>"$log"; }}
+  done
+  cat >/dev/null
+}}
+"""
 
 
 class Ending:
@@ -42,10 +60,21 @@ class Ending:
         self._writer_file.close()
 
 
+def make_logger(path: Path) -> str:
+    """What containerd is told to write a container's output with: a URI."""
+    script = _LOGGER.format(log=shlex.quote(str(path)), turn=TURN_BYTES)
+    return f"binary:///bin/sh?{urlencode({'-c': script}, quote_via=quote)}"
+
+
+def older(path: Path) -> Path:
+    """Where the output is that came before."""
+    return path.with_name(f"{path.name}.1")
+
+
 def read_log(path: Path, tail: int | None, begin: int = 0) -> Iterator[bytes]:
-    """What is there now, or its last lines, once the shim is done writing if the container has ended."""
+    """What is there now, or its last lines, once the logger is done writing if the container has ended."""
     with path.open("rb") as log:
-        _seek_tail(log, tail, begin)
+        yield from _begin(log, path, tail, begin)
         yield from _read_rest(log)
 
 
@@ -60,19 +89,58 @@ def wait_settled(path: Path) -> None:
 
 def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> Iterator[tuple[bytes, int]]:
     """What is there and what comes, each piece with where it ends, until the container's end and its last words."""
-    with path.open("rb") as log, closing(_Changes(path)) as changes:
-        _seek_tail(log, tail, begin)
+    with ExitStack() as stack:
+        log = stack.enter_context(path.open("rb"))
+        changes = stack.enter_context(closing(_Changes(path)))
+        for piece in _begin(log, path, tail, begin):
+            yield piece, log.tell()
         while not ending.has_come:
+            turned = _has_turned(log, path)  # asked first: what came until then is all that there will be in this file
             for piece in _read_rest(log):
                 yield piece, log.tell()
+            if turned:
+                stack.close()
+                log = stack.enter_context(path.open("rb"))
+                changes = stack.enter_context(closing(_Changes(path)))
+                continue
             select.select([changes.fileno(), ending.fileno()], [], [], LOOK_SECONDS)
             changes.forget()
         if ending.failure is None:
             wait_settled(path)
         for piece in _read_rest(log):
             yield piece, log.tell()
+        if _has_turned(log, path):
+            for piece in read_log(path, None):
+                yield piece, len(piece)
         if ending.failure is not None:
             raise ending.failure
+
+
+def _begin(log: BinaryIO, path: Path, tail: int | None, begin: int) -> Iterator[bytes]:
+    """Go to where reading begins; what is to be read of the older log comes out."""
+    if begin > log.seek(0, os.SEEK_END):  # there was a turn since
+        begin = 0
+    found = _seek_tail(log, tail, begin)
+    if begin or found or not older(path).exists():
+        return
+    here = log.tell()
+    log.seek(0)
+    missing = None if tail is None else tail - sum(piece.count(b"\n") for piece in _read_rest(log))
+    log.seek(here)
+    with suppress(FileNotFoundError), older(path).open("rb") as before:
+        before.seek(-1, os.SEEK_END)
+        cut = before.read(1) != b"\n"  # a turn may come in the middle of a line, which ends in the newer log
+        if missing is None or missing + cut > 0:
+            _seek_tail(before, None if missing is None else missing + cut)
+            yield from _read_rest(before)
+
+
+def _has_turned(log: BinaryIO, path: Path) -> bool:
+    """Whether the log at this path is another than the one that is open."""
+    try:
+        return path.stat().st_ino != os.fstat(log.fileno()).st_ino
+    except FileNotFoundError:  # in between, or removed
+        return False
 
 
 class _Changes:
@@ -114,11 +182,11 @@ def _is_written(log: BinaryIO) -> bool:
     return False
 
 
-def _seek_tail(log: BinaryIO, tail: int | None, begin: int = 0) -> None:
-    """To the beginning of the last `tail` lines, none of them before `begin`."""
+def _seek_tail(log: BinaryIO, tail: int | None, begin: int = 0) -> bool:
+    """To the beginning of the last `tail` lines, none of them before `begin`; whether there are so many."""
     if tail is None:
         log.seek(begin)
-        return
+        return False
     end = position = log.seek(0, os.SEEK_END)
     lines = 0
     while tail > 0 and position > begin:
@@ -131,9 +199,10 @@ def _seek_tail(log: BinaryIO, tail: int | None, begin: int = 0) -> None:
                 lines += 1
                 if lines == tail:
                     log.seek(start + index + 1)
-                    return
+                    return True
         position = start
     log.seek(min(begin, end) if tail > 0 else end)
+    return tail == 0
 
 
 def _read_rest(log: BinaryIO) -> Iterator[bytes]:

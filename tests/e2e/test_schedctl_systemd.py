@@ -1,0 +1,128 @@
+"""schedctl on a machine with systemd: podman that its socket starts, and `run --attach` as a service."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab.machine import SYSTEMD, Machine
+from lab.store import Store
+from lab.waiting import NotYetError, wait_for
+from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
+from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
+
+FIFO = "schedkit_fifo"
+UNIT = """\
+[Service]
+Environment={settings}
+ExecStart=schedctl --driver {driver} run --timeout 120 scx_fifo --attach
+Restart=on-failure
+RestartSec=1
+"""
+
+
+@pytest.fixture(scope="module")
+def schedctl(store: Store, lab_folder: Path) -> Iterator[Schedctl]:
+    machine = Machine.start(store, lab_folder / "systemd", init=SYSTEMD)
+    yield Schedctl.install(machine)
+    machine.stop()
+
+
+@pytest.fixture(autouse=True)
+def clean(schedctl: Schedctl) -> Iterator[None]:
+    yield
+    schedctl.machine.run("systemctl stop scheduler.service 2>/dev/null || true", timeout=SECONDS)
+    schedctl.run("stop --all")
+    assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+def wait_until_idle(machine: Machine) -> None:
+    """Until podman's service has ended by itself, and only its socket is there."""
+
+    def probe() -> bool:
+        if machine.run("systemctl is-active podman.service || true").stdout.strip() not in ("inactive", "failed"):
+            raise NotYetError("podman.service runs")
+        return True
+
+    wait_for("podman's service to end", probe, SECONDS)
+
+
+def test_podman_that_its_socket_starts_is_waited_for(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    schedctl.run("pull scx_fifo")
+    for command in ("status", "ps", "list"):
+        wait_until_idle(machine)
+        document = schedctl.read(command)
+        assert [one for one in document.get("unreachable", ()) if not one["absent"]] == []
+    wait_until_idle(machine)
+    assert schedctl.read("status")["status"] == "idle"
+    wait_until_idle(machine)
+    assert schedctl.read("run scx_fifo")["container"]["driver"] == "podman"
+    wait_until_idle(machine)
+    assert schedctl.read("status")["status"] == "running"
+    wait_until_idle(machine)
+    schedctl.run("stop")
+
+
+def start_service(schedctl: Schedctl, driver: str) -> int:
+    """The scheduler's unit; how often a scheduler had been attached once this one was."""
+    unit = UNIT.format(settings=" ".join(SETTINGS.split()), driver=driver)
+    schedctl.machine.guest.write("/run/systemd/system/scheduler.service", unit.encode())
+    schedctl.machine.run("systemctl daemon-reload; systemctl start scheduler.service", timeout=SECONDS)
+    wait_attached(schedctl.machine, FIFO)
+    return read_sequence(schedctl.machine)
+
+
+def read_sequence(machine: Machine) -> int:
+    return int(machine.run("cat /sys/kernel/sched_ext/enable_seq").stdout)
+
+
+def wait_for_journal(machine: Machine, words: str) -> None:
+    def probe() -> bool:
+        said = machine.run("journalctl -u scheduler.service -o cat --no-pager").stdout
+        if words not in said:
+            raise NotYetError(said[-500:])
+        return True
+
+    wait_for(f"the service to say {words!r}", probe, SECONDS)
+
+
+@pytest.mark.parametrize("driver", ["podman", "containerd"])
+def test_service_takes_its_scheduler_over_after_it_was_killed(schedctl: Schedctl, driver: str) -> None:
+    machine = schedctl.machine
+    sequence = start_service(schedctl, driver)
+    machine.run("systemctl kill --kill-whom=main --signal=KILL scheduler.service", timeout=SECONDS)
+    wait_for_journal(machine, "is attached already")
+    assert (read_slot(machine), read_sequence(machine)) == (Slot("enabled", FIFO), sequence)  # it never left
+    machine.run("systemctl stop scheduler.service", timeout=SECONDS)
+    wait_detached(machine)
+    assert schedctl.read("ps --all")["containers"] == []
+    assert machine.run("systemctl is-failed scheduler.service || true").stdout.strip() == "inactive"
+
+
+def test_scheduler_goes_on_while_containerd_restarts(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    sequence = start_service(schedctl, "containerd")
+    machine.run("systemctl restart containerd", timeout=SECONDS)
+    wait_for_journal(machine, "containerd responds again")
+    assert (read_slot(machine), read_sequence(machine)) == (Slot("enabled", FIFO), sequence)
+    assert schedctl.read("status")["status"] == "running"
+
+
+def test_service_ends_in_peace_where_its_scheduler_is_replaced(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    start_service(schedctl, "podman")
+    assert "error:" in schedctl.run("switch scx_reject", code=15).stderr  # and back
+    assert read_slot(machine) == Slot("enabled", FIFO)
+    assert machine.run("systemctl is-active scheduler.service").stdout.strip() == "active"
+    schedctl.run("switch scx_stubborn")
+    wait_for_journal(machine, "was stopped or replaced by another schedctl")
+
+    def probe() -> bool:
+        state = machine.run("systemctl is-active scheduler.service || true").stdout.strip()
+        if state != "inactive":
+            raise NotYetError(state)
+        return True
+
+    wait_for("the service to end", probe, SECONDS)
+    assert [one["scheduler"] for one in schedctl.read("ps --all")["containers"]] == ["scx_stubborn"]
