@@ -14,8 +14,9 @@ from schedkit.host.containers import read_last_lines
 from schedkit.host.explain import Evidence, explain
 from schedkit.host.managed import decide_attachment, read_slot
 from schedkit.host.model import Attached, Attachment, Machine
-from schedkit.host.slot import describe_holder, name_ops
+from schedkit.host.slot import name_ops
 from schedkit.kernel.changes import Changes
+from schedkit.kernel.holder import describe_holder
 from schedkit.kernel.log import KernelLog
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state

@@ -7,11 +7,11 @@ from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Host, Observed
-from schedkit.host.slot import describe_holder, find_attached, is_outside, name_ops
+from schedkit.host.slot import find_attached, is_outside, name_ops
 from schedkit.host.stop import is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
-from schedkit.kernel.holder import Holder
+from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import KernelState, State, read_state
 from schedkit.unknown import Unknown
 

@@ -52,7 +52,7 @@ def examine_registry(registry: str, probe: Probe) -> Check:
         probe(registry)
     except SchedkitError as error:
         return Check(name, Outcome.WARNING, error.message, error.hint or "check the network, the proxy and the mirrors")
-    return Check(name, Outcome.OK, f"{registry} answers")
+    return Check(name, Outcome.OK, f"{registry} responds")
 
 
 def _examine_driver(driver: str, answering: dict[str, Runtime], quiet: dict[str, UnreachableRuntime]) -> Check:

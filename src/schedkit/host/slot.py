@@ -3,7 +3,7 @@
 from schedkit.errors import UnavailableError
 from schedkit.host.errors import SlotTakenError
 from schedkit.host.model import Attachment, Managed, Observed
-from schedkit.kernel.holder import Holder
+from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.unknown import Unknown
 
@@ -52,18 +52,6 @@ def find_attached(observed: Observed) -> Managed | None:
 def name_ops(kernel: KernelState) -> str:
     """The attached scheduler in a sentence."""
     return kernel.ops if isinstance(kernel.ops, str) and kernel.ops else "another scheduler"
-
-
-def describe_holder(holder: Holder | Unknown | None) -> str:
-    """Who keeps it there, in a sentence."""
-    if isinstance(holder, Unknown):
-        return f"by whom could not be read ({holder.why})"
-    if holder is None:
-        return "held by no process (a pinned BPF link, or one that is just leaving)"
-    where = f", in the container {holder.container[:12]}" if holder.container else ""
-    if holder.pod:
-        where = f", in a Kubernetes pod (UID {holder.pod})"
-    return f"by process {holder.pid} ({holder.command}){where}"
 
 
 def is_outside(holder: Holder | Unknown | None) -> bool:

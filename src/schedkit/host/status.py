@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
-from schedkit.host.slot import describe_holder, is_outside, name_ops
-from schedkit.kernel.holder import Holder
+from schedkit.host.slot import is_outside, name_ops
+from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.view import Runtimes, describe_hidden

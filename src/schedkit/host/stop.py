@@ -10,8 +10,9 @@ from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Host, Machine, Managed, Observed
-from schedkit.host.slot import describe_holder, name_ops
+from schedkit.host.slot import name_ops
 from schedkit.kernel.changes import Changes
+from schedkit.kernel.holder import describe_holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.view import unseen

@@ -70,7 +70,7 @@ def _find_old(observed: Observed, runtimes: Runtimes, scheduler: str) -> _Old | 
     running = observed.running
     if len(running) > 1:
         raise UsageError(
-            "several of our containers run: " + ", ".join(one.container.name for one in running),
+            "several containers managed by schedctl run: " + ", ".join(one.container.name for one in running),
             hint="`schedctl stop` all but one of them first",
         )
     if not running:

@@ -54,6 +54,18 @@ def read_holder(root: Path = Path("/"), *, struct_ops: StructOps | None = None) 
     return None
 
 
+def describe_holder(holder: Holder | Unknown | None) -> str:
+    """Who keeps it there, in a sentence."""
+    if isinstance(holder, Unknown):
+        return f"by whom could not be read ({holder.why})"
+    if holder is None:
+        return "held by no process (a pinned BPF link, or one that is just leaving)"
+    where = f", in the container {holder.container[:12]}" if holder.container else ""
+    if holder.pod:
+        where = f", in a Kubernetes pod (UID {holder.pod})"
+    return f"by process {holder.pid} ({holder.command}){where}"
+
+
 def find_registration(root: Path, struct_ops: StructOps) -> Registration | Unknown | None:
     """The link or map of the attached scheduler; None when nothing is attached or the kernel shows neither."""
     for _ in range(_TRIES):

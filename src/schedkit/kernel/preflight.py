@@ -7,7 +7,7 @@ from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.config import read_config
 from schedkit.kernel.files import explain, list_pids, read_text
-from schedkit.kernel.holder import Holder, read_holder
+from schedkit.kernel.holder import describe_holder, read_holder
 from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
@@ -262,13 +262,4 @@ def _check_slot(root: Path) -> Check:
     if state.state is State.DISABLED:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
-    return Check(name, Outcome.OK, f"{state.state}: {ops}, {_describe_holder(read_holder(root))}")
-
-
-def _describe_holder(holder: Holder | Unknown | None) -> str:
-    if isinstance(holder, Unknown):
-        return f"held by an unknown process ({holder.why})"
-    if holder is None:
-        return "held by no process"
-    container = f" in container {holder.container[:12]}" if holder.container else ""
-    return f"held by {holder.command} (pid {holder.pid}){container}"
+    return Check(name, Outcome.OK, f"{state.state}: {ops}, {describe_holder(read_holder(root))}")

@@ -1,7 +1,7 @@
 """What `schedctl status` shows: the kernel and the containers, and whether they tell the same."""
 
 from schedkit.host.model import Managed, Status
-from schedkit.kernel.holder import Holder
+from schedkit.kernel.holder import describe_holder
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl.output import Json, plain, words
 from schedkit.schedctl.session import Session
@@ -79,10 +79,8 @@ def _kernel_lines(status: Status) -> list[str]:
     told = ", ".join(f"{name} {words(value)}" for name, value in counts.items() if value is not None)
     ops = "" if kernel.ops is None else f" {words(kernel.ops)}"
     lines = [f"{'kernel':12}{words(kernel.state)}{ops}{f' ({told})' if told else ''}"]
-    if isinstance(status.holder, Holder):
-        lines.append(f"{'':12}held by process {status.holder.pid} ({status.holder.command})")
-    elif isinstance(status.holder, Unknown):
-        lines.append(f"{'':12}held by: {words(status.holder)}")
+    if status.holder is not None:
+        lines.append(f"{'':12}{describe_holder(status.holder)}")
     if isinstance(kernel.events, Unknown):
         lines.append(f"{'events':12}{words(kernel.events)}")
     elif kernel.events:

@@ -43,6 +43,6 @@ def test_registry_that_is_away_is_a_warning(world: World) -> None:
 
     checks = examine(world.machine, Runtimes(world.runtimes), registries=["ghcr.io", "away.example"], probe=probe)
     assert [(check.outcome, check.seen) for check in checks[-2:]] == [
-        (Outcome.OK, "ghcr.io answers"),
+        (Outcome.OK, "ghcr.io responds"),
         (Outcome.WARNING, "away.example did not answer"),
     ]

@@ -8,7 +8,6 @@ import click
 from schedkit.errors import SchedkitError
 from schedkit.host.model import Attachment, Managed
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
 
 
@@ -37,7 +36,7 @@ class Row(NamedTuple):
 def command(session: Session) -> None:
     """List the schedulers of the catalog, and which are pulled or attached on this machine."""
     rows = _gather(session)
-    session.output.show(lambda: {"schedulers": [_fields(row) for row in rows]}, lambda: _text(rows, session))
+    session.output.show(lambda: {"schedulers": [row._asdict() for row in rows]}, lambda: _text(rows, session))
 
 
 def _gather(session: Session) -> list[Row]:
@@ -76,17 +75,6 @@ def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Man
 
 def _is_attached(attachment: Attachment | None) -> bool | None:
     return None if attachment is Attachment.UNKNOWN else attachment is Attachment.YES
-
-
-def _fields(row: Row) -> Json:
-    return {
-        "name": row.name,
-        "description": row.description,
-        "image": row.image,
-        "origin": row.origin,
-        "pulled": row.pulled,
-        "attached": row.attached,
-    }
 
 
 def _text(rows: list[Row], session: Session) -> str:
