@@ -121,11 +121,16 @@ class Client:
         headers: Mapping[str, str],
         send: Callable[[Mapping[str, str]], Sent],
     ) -> Sent:
-        """Send with the login that worked last, and once more with a new one if the server asks for it."""
+        """Send with the login that worked last, and once more with a new one if the server asks for it.
+
+        A login is for the endpoint's own origin: a list that is redirected elsewhere goes on there without one.
+        """
         base = self._base(endpoint.authority, about)
+        if not is_same_origin(url, base):
+            return send(headers)
         known = self._authorization.known(base, endpoint.path)
         answer = send(dict(headers) | ({"Authorization": known} if known else {}))
-        if answer.status != 401 or not is_same_origin(answer.url, url):
+        if answer.status != 401 or not is_same_origin(answer.url, base):
             return answer
         challenges = parse_challenges(answer.headers.get("WWW-Authenticate", ""))
         new = self._authorization.fetch(base, endpoint.registry, endpoint.path, challenges, refused=known, about=about)

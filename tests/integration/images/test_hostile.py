@@ -223,6 +223,37 @@ def test_a_storage_that_asks_for_a_login_gets_none(server: Server, tmp_path: Pat
         registry.close()
 
 
+@pytest.mark.parametrize("challenge", ['Basic realm="x"', 'Bearer realm="http://{address}/token"'])
+def test_a_list_that_goes_on_at_another_server_takes_no_login_along(
+    server: Server, tmp_path: Path, challenge: str
+) -> None:
+    """The list is redirected there, so its next page is there too; the login is the registry's alone."""
+    listed = json.dumps({"schemaVersion": 2, "manifests": []}).encode()
+    path = f"/v2/scx/referrers/{DESCRIPTOR.digest}"
+    with serve() as other:
+
+        def redirect(request: Request) -> None:
+            if "Authorization" in request.headers:
+                request.answer(307, Location=f"http://{other.address}/list")
+            else:
+                request.answer(401, WWW_Authenticate='Basic realm="x"')
+
+        server.answers[path] = redirect
+        other.says("/list", listed, Content_Type=OCI_INDEX, Link='</more>; rel="next"')
+        other.says("/more", b"", 401, WWW_Authenticate=challenge.format(address=other.address))
+        other.says("/token", b'{"token": "t"}')
+        file = tmp_path / "auth.json"
+        file.write_text(json.dumps({"auths": {server.address: {"username": "me", "password": "hunter2"}}}))
+        registry = Registry(environ={"REGISTRY_AUTH_FILE": str(file), "HOME": str(tmp_path)})
+        with pytest.raises(SchedkitError):
+            registry.fetch_referrers(name(server), DESCRIPTOR.digest)
+        assert [(where, headers.get("authorization")) for where, headers in other.requests] == [
+            ("/list", None),
+            ("/more", None),
+        ]
+        registry.close()
+
+
 @pytest.mark.parametrize(
     ("location", "told"),
     [
