@@ -22,11 +22,11 @@ MOST_CERTIFICATE_TIMESTAMPS = 8
 
 def parse_certificate(data: bytes) -> "Certificate":
     """A signer's certificate, from DER."""
-    from cryptography.x509 import load_der_x509_certificate
+    from cryptography.x509 import InvalidVersion, load_der_x509_certificate
 
     try:
         return load_der_x509_certificate(data)
-    except ValueError as error:
+    except (ValueError, InvalidVersion) as error:
         raise MalformedError("the certificate cannot be read") from error
 
 

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, UnavailableError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.images.image import Image
 from schedkit.trust.bundle import AttestationError
 from schedkit.trust.collecting import Candidate, TooMuchError, find_candidates
@@ -101,6 +101,10 @@ class _Search:
             self._note(candidate, RefusalReason.BAD_SIGNATURE, str(error))
         except (BadDataError, NotFoundError) as error:
             self._note(candidate, RefusalReason.BAD_SIGNATURE, error.message)
+        except SchedkitError:
+            raise  # the registry does not answer, or refuses: that says nothing about this signature
+        except Exception as error:  # strangers wrote it: what nobody foresaw ends this candidate, not the search
+            self._note(candidate, RefusalReason.BAD_SIGNATURE, f"it cannot be read: {type(error).__name__}")
 
     def _note(self, candidate: Candidate, reason: RefusalReason, problem: str, who: str = "") -> None:
         self._attempts.append(Attempt(candidate.what, _clean(who), _clean(problem), reason))

@@ -27,7 +27,7 @@ class Fields:
 
     def text(self, name: str) -> str:
         value = self._table.get(name)
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not _is_unicode(value):
             raise self._wrong(name, "a text")
         return value
 
@@ -65,7 +65,7 @@ class Fields:
 
     def texts(self, name: str, most: int) -> list[str]:
         values = self._list(name, most)
-        if not all(isinstance(value, str) for value in values):
+        if not all(isinstance(value, str) and _is_unicode(value) for value in values):
             raise self._wrong(name, "a list of texts")
         return values
 
@@ -97,9 +97,17 @@ def parse_object(data: bytes | str, where: str) -> Fields:
 def decode_base64(text: str, where: str) -> bytes:
     """Strictly: one text, one meaning."""
     try:
-        return base64.b64decode(text, validate=True)
+        data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
         raise MalformedError(f"{where} is not base64") from error
+    if base64.b64encode(data) != text.encode():  # bits behind the last byte, which decoders ignore
+        raise MalformedError(f"{where} is not base64")
+    return data
+
+
+def _is_unicode(text: str) -> bool:
+    """JSON can write half a surrogate pair, which is no character and has no bytes."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -47,11 +47,11 @@ def parse_payload(payload: bytes) -> str:
 
 def _parse_certificate(text: str) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding
-    from cryptography.x509 import load_pem_x509_certificate
+    from cryptography.x509 import InvalidVersion, load_pem_x509_certificate
 
     try:
         return load_pem_x509_certificate(text.encode()).public_bytes(Encoding.DER)
-    except ValueError as error:
+    except (ValueError, InvalidVersion) as error:
         raise MalformedError("the certificate cannot be read") from error
 
 

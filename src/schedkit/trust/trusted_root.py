@@ -96,14 +96,14 @@ def _parse_log(log: Fields) -> Log:
 
 
 def _parse_authority(authority: Fields) -> Authority:
-    from cryptography.x509 import load_der_x509_certificate
+    from cryptography.x509 import InvalidVersion, load_der_x509_certificate
 
     certificates = authority.inner("certChain").each("certificates", MOST)
     try:
         chain = tuple(load_der_x509_certificate(one.bytes("rawBytes")) for one in certificates)
     except MalformedError:
         raise
-    except ValueError as error:
+    except (ValueError, InvalidVersion) as error:
         raise MalformedError("an authority's certificate cannot be read") from error
     if not chain:
         raise MalformedError("an authority has no certificate")

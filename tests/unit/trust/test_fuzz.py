@@ -1,14 +1,18 @@
 """Whatever strangers write: no traceback, and no acceptance. `make fuzz` looks longer."""
 
+import base64
 import json
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import deepcopy
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from cryptography.x509 import InvalidVersion, load_der_x509_certificate
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from schedkit.images.oci import OCI_MANIFEST
@@ -20,7 +24,8 @@ from schedkit.trust.policy_file import POLICY_FIELDS, SCOPE_FIELDS, parse_policy
 from schedkit.trust.reading import MalformedError
 from schedkit.trust.roots import Roots
 from schedkit.trust.simplesigning import parse_simple_signature
-from schedkit.trust.trusted_root import parse_trusted_root
+from schedkit.trust.timestamps import read_times
+from schedkit.trust.trusted_root import Authority, Period, parse_trusted_root
 from tests.unit.trust.material import Sigstore, make_key, sign_bundle, sign_simply
 from tests.unit.trust.rules import OURS, check, trust
 from tests.unit.trust.shelf import Shelf, make_image
@@ -153,6 +158,116 @@ def test_any_manifest_of_signatures_is_refused(data: st.DataObject) -> None:
     shelf.tags[tag] = json.dumps(changed).encode("utf-8", "surrogatepass")
     with pytest.raises(Refusal):
         check(image, POLICY)
+
+
+# --- real material with one byte changed: a failed candidate, and never the end of the search -------------------------
+
+SIGNED = make_image(Shelf()).digest
+CERTIFICATE = SIGSTORE.issue()
+KEYLESS = sign_bundle(SIGNED, CERTIFICATE, SIGSTORE)
+TIMESTAMP = json.loads((Path(__file__).parent / "timestamp.json").read_text())  # made with `openssl ts`
+CLOCK = Authority(
+    tuple(load_der_x509_certificate(base64.b64decode(one)) for one in TIMESTAMP["chain"]), Period(None, None)
+)
+STAMP, STAMPED = base64.b64decode(TIMESTAMP["response"]), TIMESTAMP["of"].encode()
+
+
+def change_byte(data: bytes, at: int, by: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ by]) + data[at + 1 :]
+
+
+def check_with_good_one_behind(*bundles: dict[str, Any], simple: tuple[bytes, Mapping[str, str]] | None = None) -> None:
+    """The good one counts, whatever lies before it; without it, each is a failed candidate with a reason."""
+    shelf = Shelf()
+    image = make_image(shelf)
+    assert image.digest == SIGNED
+    if simple:
+        shelf.add_simple(SIGNED, simple)
+    for bundle in bundles:
+        shelf.add_bundle(SIGNED, bundle)
+    with pytest.raises(Refusal) as refused:
+        check(image, POLICY)
+    assert all(attempt.problem for attempt in refused.value.attempts)
+    assert len(refused.value.attempts) == len(bundles) + bool(simple)
+    shelf.add_bundle(SIGNED, sign_bundle(SIGNED, KEY, SIGSTORE))
+    (signature,) = check(image, POLICY).signatures
+    assert signature.how is How.KEY
+
+
+@fuzz
+@given(at=st.integers(0, len(CERTIFICATE.der) - 1), by=st.integers(1, 255))
+def test_changed_certificate_is_a_failed_candidate(at: int, by: int) -> None:
+    der = change_byte(CERTIFICATE.der, at, by)
+    bundle = sign_bundle(SIGNED, CERTIFICATE, SIGSTORE)
+    bundle["verificationMaterial"]["certificate"] = {"rawBytes": base64.b64encode(der).decode()}
+    payload, annotations = sign_simply(SIGNED, CERTIFICATE, SIGSTORE)
+    text = base64.encodebytes(der).decode()
+    shown = f"-----BEGIN CERTIFICATE-----\n{text}-----END CERTIFICATE-----\n"
+    changed = annotations | {"dev.sigstore.cosign/certificate": shown}
+    check_with_good_one_behind(bundle, simple=(payload, changed))
+
+
+def test_certificate_of_an_unknown_version_is_a_failed_candidate() -> None:
+    """Cryptography raises something of its own for it."""
+    at = CERTIFICATE.der.index(b"\xa0\x03\x02\x01\x02") + 4
+    der = change_byte(CERTIFICATE.der, at, 7)
+    with pytest.raises(InvalidVersion):
+        load_der_x509_certificate(der)
+    bundle = sign_bundle(SIGNED, CERTIFICATE, SIGSTORE)
+    bundle["verificationMaterial"]["certificate"] = {"rawBytes": base64.b64encode(der).decode()}
+    shown = f"-----BEGIN CERTIFICATE-----\n{base64.encodebytes(der).decode()}-----END CERTIFICATE-----\n"
+    payload, annotations = sign_simply(SIGNED, CERTIFICATE, SIGSTORE)
+    changed = annotations | {"dev.sigstore.cosign/certificate": shown}
+    check_with_good_one_behind(bundle, simple=(payload, changed))
+
+
+def test_timestamp_with_any_byte_changed_says_the_same_or_nothing() -> None:
+    right = [datetime.fromisoformat(TIMESTAMP["at"])]
+    assert read_times([STAMP], STAMPED, [CLOCK]) == right
+    silent = 0
+    for at in range(len(STAMP)):
+        for by in (0x01, 0x07, 0x80, 0xFF):
+            times = read_times([change_byte(STAMP, at, by)], STAMPED, [CLOCK])
+            assert times in ([], right)
+            silent += not times
+    assert silent > len(STAMP), "some bytes matter"
+
+
+@fuzz
+@given(stamp=st.binary(max_size=200), cut=st.integers(0, len(STAMP)))
+def test_junk_timestamp_says_nothing_beside_a_good_one(stamp: bytes, cut: int) -> None:
+    times = read_times([stamp, STAMP[:cut] + stamp, STAMP], STAMPED, [CLOCK])
+    assert set(times) == {datetime.fromisoformat(TIMESTAMP["at"])}
+
+
+@fuzz
+@given(data=st.data())
+def test_changed_checkpoint_is_a_failed_candidate(data: st.DataObject) -> None:
+    bundle = deepcopy(KEYLESS)
+    envelope = bundle["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]["checkpoint"]
+    at = data.draw(st.integers(0, len(envelope["envelope"]) - 1))
+    other = data.draw(st.characters() | st.characters(categories=["Cs"]))
+    assume(other != envelope["envelope"][at])
+    envelope["envelope"] = envelope["envelope"][:at] + other + envelope["envelope"][at + 1 :]
+    check_with_good_one_behind(bundle)
+
+
+def test_lone_surrogate_in_a_checkpoint_is_a_failed_candidate() -> None:
+    """It needs no trusted key: a log of one leaf, under the public log's id."""
+    bundle = sign_bundle(SIGNED, CERTIFICATE, SIGSTORE)
+    proof = bundle["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]
+    proof["checkpoint"]["envelope"] = proof["checkpoint"]["envelope"].replace("rekor.test - 1", "\ud800", 1)
+    check_with_good_one_behind(bundle)
+
+
+def test_candidate_that_nobody_foresaw_is_a_failed_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(data: bytes, digest: str) -> object:
+        if b"unforeseen" in data:
+            raise LookupError("never seen before")
+        return parse_bundle(data, digest)
+
+    monkeypatch.setattr("schedkit.trust.collecting.parse_bundle", fail)
+    check_with_good_one_behind({"unforeseen": True})
 
 
 @fuzz
