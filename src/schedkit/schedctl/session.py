@@ -115,13 +115,14 @@ class Session:
             raise
 
     def _recall_image(self, reference: "Reference") -> "Image":
+        from schedkit.schedctl.verification import read_trust_policy
         from schedkit.trust.errors import UnverifiedError
         from schedkit.trust.verdicts import read_image
 
-        image = read_image(self.settings.cache, self.registry, reference)
+        image = read_image(self.settings.cache, self.registry, reference, read_trust_policy(self.settings).hash)
         if image is None:
             raise UnverifiedError(
-                f"{reference} was not verified here before, and --offline forbids asking its registry",
+                f"{reference} was not verified here before with this policy, and --offline forbids asking its registry",
                 hint=f"with network: schedctl verify {reference}",
             )
         return image

@@ -1,11 +1,11 @@
-"""Short-lived certificates: issued by an authority that counts, valid when it was signed, and in a public log."""
+"""Short-lived certificates: issued by a trusted authority, valid when it was signed, and in a CT log."""
 
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from schedkit.trust.errors import Problem, bad
+from schedkit.trust.errors import Problem, bad_signature
 from schedkit.trust.keys import KeyProblem, check_key, encode_key, is_signed_by
 from schedkit.trust.model import RefusalReason
 from schedkit.trust.reading import MalformedError
@@ -49,17 +49,19 @@ def check_certificate(certificate: "Certificate", times: Sequence[datetime], roo
         _check_time(certificate, authority, time)
         _check_path(certificate, authority, time)
     if not _may_sign(certificate, ExtendedKeyUsageOID.CODE_SIGNING):
-        raise bad("its certificate is not for signing code")
-    # A root without logs of certificates is one of a private installation that has none.
-    if root.certificate_logs:
+        raise bad_signature("its certificate is not for signing code")
+    # A root that names no CT log is one of a private installation that has none.
+    if root.needs_sct:
         _check_logged(certificate, authority.chain[0], root.certificate_logs)
 
 
 def _find_issuer(certificate: "Certificate", root: TrustedRoot) -> Authority:
     found = [one for one in root.authorities if _is_issued_by(certificate, one.chain[0])]
     if not found:
-        raise Problem(RefusalReason.UNTRUSTED, f"its certificate is issued by no authority that counts ({root.origin})")
-    # The same authority may be there for several periods: the one that counted then.
+        raise Problem(
+            RefusalReason.UNTRUSTED, f"its certificate is issued by no trusted certificate authority ({root.origin})"
+        )
+    # The same authority may be there for several periods: the one that was trusted then.
     return next((one for one in found if one.period.holds(certificate.not_valid_before_utc)), found[0])
 
 
@@ -84,7 +86,7 @@ def _check_time(certificate: "Certificate", authority: Authority, time: datetime
     if not authority.period.holds(time) or not chain_holds:
         raise Problem(
             RefusalReason.EXPIRED,
-            f"it was signed at {_tell(time)}, when the authority of its certificate did not count",
+            f"it was signed at {_tell(time)}, when the certificate authority was not trusted",
         )
 
 
@@ -106,7 +108,7 @@ def _check_path(certificate: "Certificate", authority: Authority, time: datetime
     try:
         verifier.verify(certificate, list(authority.chain[:-1]))
     except (VerificationError, UnsupportedGeneralNameType, ValueError) as error:
-        raise bad(f"the chain of its certificate does not hold: {error}") from error
+        raise bad_signature(f"the chain of its certificate does not hold: {error}") from error
 
 
 def _may_sign(certificate: "Certificate", purpose: object) -> bool:
@@ -121,19 +123,19 @@ def _may_sign(certificate: "Certificate", purpose: object) -> bool:
 
 
 def _check_logged(certificate: "Certificate", issuer: "Certificate", logs: Sequence[Log]) -> None:
-    """That a log of certificates promised to hold it (RFC 6962, 3.2): so that its owner can find out about it."""
+    """That a CT log promised to hold it (SCT; RFC 6962, 3.2): so that its owner can find out about it."""
     from cryptography.x509 import ExtensionNotFound, PrecertificateSignedCertificateTimestamps
 
     try:
         kind = PrecertificateSignedCertificateTimestamps
         stamps = list(certificate.extensions.get_extension_for_class(kind).value)
     except (ExtensionNotFound, ValueError) as error:
-        raise bad("its certificate is in no log of certificates") from error
+        raise bad_signature("its certificate has no SCT: it is in no CT log") from error
     for stamp in stamps[:MOST_CERTIFICATE_TIMESTAMPS]:
         log = next((log for log in logs if log.id == stamp.log_id), None)
         if log and _is_promised(stamp, certificate, issuer, log):
             return
-    raise bad("its certificate is in no log of certificates that counts")
+    raise bad_signature("its certificate has no SCT of a trusted CT log")
 
 
 def _is_promised(

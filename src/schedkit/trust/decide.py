@@ -31,7 +31,8 @@ LONGEST_PROBLEM = 600
 def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime) -> Verdict:
     """Who vouches for this image; a Refusal if nobody does whom the policy trusts.
 
-    A verdict reached before stands in only where the network does not answer, or with `offline`.
+    A verdict reached before is used only where the network does not answer, or with `offline`, and only if policy and
+    trusted root are the same as then.
     """
     rule = policy.for_image(image.repository)
     if rule is None:
@@ -39,32 +40,29 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
             f"the trust policy {policy.origin} has no rule for {image.repository}",
             hint="add a scope for it, or keys and identities for all images",
         )
+    root = roots.get(rule.root).digest if rule.needs_root else ""
+    kept = read_verdict(cache, image, policy.hash, root) if cache else None
     if offline:
-        return recall(image, policy, cache)
+        if kept is None:
+            raise UnverifiedError(
+                f"{image.repository}@{image.manifest.digest} was not verified here before with this policy and this "
+                "trusted root, and without network it cannot be",
+                hint="verify it once with network",
+            )
+        return kept
     try:
         signatures = _Search(image, rule, roots).run()
     except (UnavailableError, NoAnswerError):
-        kept = read_verdict(cache, image, policy.hash) if cache else None
         if kept is None:
             raise
         return kept
-    verdict = Verdict(image.digest, image.manifest.digest, image.reference, policy.hash, rule.name, signatures, now)
+    verdict = Verdict(
+        image.digest, image.manifest.digest, image.reference, policy.hash, root, rule.name, signatures, now
+    )
     if cache:
         with suppress(OSError):  # the next check without network will have to do without
             write_verdict(cache, image, verdict)
     return verdict
-
-
-def recall(image: Image, policy: Policy, cache: Path | None) -> Verdict:
-    """The verdict reached before, without asking anybody; UnverifiedError if there is none."""
-    kept = read_verdict(cache, image, policy.hash) if cache else None
-    if kept is None:
-        raise UnverifiedError(
-            f"{image.repository}@{image.manifest.digest} was not verified here before with this policy, "
-            "and without network it cannot be",
-            hint="verify it once with network",
-        )
-    return kept
 
 
 class _Search:

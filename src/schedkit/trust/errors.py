@@ -85,6 +85,6 @@ class Problem(Exception):
         self.who = who
 
 
-def bad(text: str) -> Problem:
-    """A signature that is none of this image."""
+def bad_signature(text: str) -> Problem:
+    """What is there is not a signature of this image, or not as it must be."""
     return Problem(RefusalReason.BAD_SIGNATURE, text)

@@ -1,13 +1,14 @@
 """One signature against one rule: every check, in order, and a Problem at the first that fails."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from schedkit.trust.errors import PolicyError, Problem, bad
+from schedkit.trust.errors import PolicyError, Problem, bad_signature
 from schedkit.trust.evidence import Evidence
 from schedkit.trust.identities import Identity
 from schedkit.trust.keys import Key, encode_key, is_signed_by
-from schedkit.trust.log import check_log
+from schedkit.trust.log import check_log, check_periods
 from schedkit.trust.model import How, LogEntry, RefusalReason, Signature
 from schedkit.trust.policy import Rule
 from schedkit.trust.roots import Roots
@@ -16,7 +17,7 @@ from schedkit.trust.trusted_root import Log, TrustedRoot
 
 @dataclass(frozen=True)
 class Accepted:
-    """A signature that counts, and whom of the rule it counts for."""
+    """A good signature, and whose of the rule it is."""
 
     signature: Signature
     wanted: frozenset[Key | Identity]
@@ -25,7 +26,7 @@ class Accepted:
 def judge(evidence: Evidence, digest: str, rule: Rule, roots: Roots) -> Accepted:
     """The signature, if all is right and the rule wants it; Problem if not."""
     if evidence.digest != digest:
-        raise bad(f"it is a signature of {evidence.digest}, not of this image")
+        raise bad_signature(f"it is a signature of {evidence.digest}, not of this image")
     keys = [key for key in rule.keys if is_signed_by(key.public, evidence.signature, evidence.message)]
     if keys:
         return _judge_key(evidence, keys, rule, roots)
@@ -35,12 +36,20 @@ def judge(evidence: Evidence, digest: str, rule: Rule, roots: Roots) -> Accepted
 
 
 def _judge_key(evidence: Evidence, keys: list[Key], rule: Rule, roots: Roots) -> Accepted:
+    """Check a signature that a key of the rule has made.
+
+    1. signature over the message, with the key (by `judge`)
+    2. log entry, if the rule asks for one: inclusion proof or SET, and of this content, signature and key
+    3. times: of the SET and of timestamp authorities; the log was trusted at each. Without any, nobody says when
+    """
     key = keys[0]
     entry = None
     if rule.needs_log_for_keys:
         root = roots.get(rule.root)
+        logs = _choose_logs(root, rule)
         try:
-            entry = check_log(evidence, encode_key(key.public), _choose_logs(root, rule), root.origin)
+            entry = check_log(evidence, encode_key(key.public), logs, root.origin)
+            check_periods(evidence, logs, _read_times(evidence, entry, root))
         except Problem as problem:
             raise Problem(problem.reason, problem.text, str(key)) from problem
     found = Signature(str(key), How.KEY, evidence.format, entry.integrated if entry else None, entry, evidence.digest)
@@ -48,6 +57,14 @@ def _judge_key(evidence: Evidence, keys: list[Key], rule: Rule, roots: Roots) ->
 
 
 def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots) -> Accepted:
+    """Check a keyless signature, in this order, which is that of the Sigstore client specification where it has one.
+
+    1. signature over the message, with the key of the certificate
+    2. log entry: inclusion proof or SET, and of this content, signature and certificate
+    3. times: of the SET and of timestamp authorities; at least one, and the log was trusted at each
+    4. certificate: chain, validity, key usage and SCT, at each of these times
+    5. identity and issuer, against the rule
+    """
     from schedkit.trust.certificates import check_certificate, get_key, parse_certificate
     from schedkit.trust.identities import read_signer
 
@@ -57,10 +74,17 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
         raise Problem(RefusalReason.UNTRUSTED, f"the policy wants {rule}", str(signer))
     try:
         if not is_signed_by(get_key(certificate), evidence.signature, evidence.message):
-            raise bad("the signature was not made with the key of its certificate")
+            raise bad_signature("the signature was not made with the key of its certificate")
         root = roots.get(rule.root)
-        entry = _check_log(evidence, der, rule, root)
+        logs = _choose_logs(root, rule)
+        entry = _find_log_entry(evidence, der, rule, logs, root.origin)
         times = _read_times(evidence, entry, root)
+        if not times:
+            raise Problem(
+                RefusalReason.NO_LOG_ENTRY,
+                "neither a trusted log nor a trusted timestamp authority says when it was signed",
+            )
+        check_periods(evidence, logs, times)
         check_certificate(certificate, times, root)
     except Problem as problem:
         raise Problem(problem.reason, problem.text, str(signer)) from problem
@@ -71,31 +95,26 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
     return Accepted(found, wanted)
 
 
-def _check_log(evidence: Evidence, der: bytes, rule: Rule, root: TrustedRoot) -> LogEntry | None:
-    """The entry; None only where the rule wants none and no log that counts has one."""
-    logs = _choose_logs(root, rule)
+def _find_log_entry(evidence: Evidence, der: bytes, rule: Rule, logs: Sequence[Log], origin: str) -> LogEntry | None:
+    """The entry; None only where the rule needs none and no trusted log has one."""
     known = {log.id for log in logs}
     if not rule.needs_log_for_identities and not any(entry.log_id in known for entry in evidence.entries):
         return None
-    return check_log(evidence, der, logs, root.origin)
+    return check_log(evidence, der, logs, origin)
 
 
 def _read_times(evidence: Evidence, entry: LogEntry | None, root: TrustedRoot) -> list[datetime]:
-    """All times that somebody who counts vouches for; a certificate is nothing without one."""
+    """All times that a trusted log or timestamp authority vouches for."""
     times = [entry.integrated] if entry and entry.integrated else []
-    if evidence.timestamps and root.clocks:
+    if evidence.timestamps and root.timestamp_authorities:
         from schedkit.trust.timestamps import read_times
 
-        times += read_times(evidence.timestamps, evidence.signature, root.clocks)
-    if not times:
-        raise Problem(
-            RefusalReason.NO_LOG_ENTRY, "neither a log nor a timestamp authority that counts says when it was signed"
-        )
+        times += read_times(evidence.timestamps, evidence.signature, root.timestamp_authorities)
     return times
 
 
 def _choose_logs(root: TrustedRoot, rule: Rule) -> tuple[Log, ...]:
-    """The logs of a root that count for a rule."""
+    """The logs of a root that are trusted by a rule."""
     if not rule.rekor_url:
         return root.logs
     logs = tuple(log for log in root.logs if log.url.rstrip("/") == rule.rekor_url)

@@ -3,7 +3,7 @@
 import hashlib
 from typing import TYPE_CHECKING
 
-from schedkit.trust.errors import bad
+from schedkit.trust.errors import bad_signature
 from schedkit.trust.evidence import Evidence
 from schedkit.trust.reading import Fields, MalformedError, decode_base64, parse_object
 
@@ -20,14 +20,14 @@ def check_body(body: bytes, evidence: Evidence, signer: bytes) -> None:
     document = parse_object(body, "the log entry")
     kind = document.text("kind"), document.text("apiVersion")
     if kind not in KINDS:
-        raise bad(f"its log entry is of a kind that does not bind it: {kind[0][:40]!r} {kind[1][:20]!r}")
+        raise bad_signature(f"its log entry is of a kind that does not bind it: {kind[0][:40]!r} {kind[1][:20]!r}")
     content, signature, signers = KINDS[kind](document.inner("spec"), evidence)
     if not content:
-        raise bad("its log entry is of another content than this signature")
+        raise bad_signature("its log entry is of another content than this signature")
     if not signature:
-        raise bad("its log entry is of another signature")
+        raise bad_signature("its log entry is of another signature")
     if signers != [signer]:
-        raise bad("its log entry is of another signer")
+        raise bad_signature("its log entry is of another signer")
 
 
 # Each tells whether the entry is of this content and of this signature, and whom (in DER) it names as signers.

@@ -70,7 +70,8 @@ class Verdict:
     manifest: str  # the digest of this platform's manifest: the verdict is for that one, and no other of an index
     reference: str
     policy: str  # the hash of the policy
-    rule: str  # which of its rules counted
+    root: str  # the digest of the trusted root that was used; empty where none was needed
+    rule: str  # which rule of the policy is for this image
     signatures: tuple[Signature, ...]
     at: datetime  # when that was found
     from_cache: bool = False  # reached before, and reused as the network could or should not be asked

@@ -44,6 +44,11 @@ class Rule:
     def needs_log_for_identities(self) -> bool:
         return self.require_log is not False
 
+    @property
+    def needs_root(self) -> bool:
+        """Whether a trusted root has a say: only keys without a log do without."""
+        return bool(self.identities) or self.needs_log_for_keys
+
     def fits(self, repository: str) -> bool:
         """Whether this rule is for images of a repository."""
         return not self.images or any(re.fullmatch(_translate(pattern), repository) for pattern in self.images)

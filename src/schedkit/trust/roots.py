@@ -1,23 +1,37 @@
 """Where trust starts: a root that the policy names, or sigstore's public one, kept fresh by TUF."""
 
+import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from schedkit.errors import UnavailableError
+from schedkit.trust.errors import PolicyError
 from schedkit.trust.policy import Root
-from schedkit.trust.trusted_root import LARGEST, TrustedRoot, parse_trusted_root
+from schedkit.trust.sealed import SealedFolder
+from schedkit.trust.trusted_root import TrustedRoot, parse_trusted_root
 
 PUBLIC = "https://tuf-repo-cdn.sigstore.dev"
 TARGET = "trusted_root.json"
-FRESH_SECONDS = 24 * 3600.0
-SOCKET_SECONDS = 10
+FAILURE = "failure.json"
+FRESH_SECONDS = 24 * 3600.0  # the metadata's own dates are in days, too
+RETRY_SECONDS = 3600.0  # after an attempt that failed: a host that is out of reach costs one attempt an hour
+
+
+class Kept(NamedTuple):
+    """The last copy of the public root."""
+
+    root: TrustedRoot
+    at: float  # when TUF last said that it is the current one
 
 
 class Roots:
-    """Gives trusted roots, each read once. `offline` asks no network; `warn` hears of a copy that may be old."""
+    """Gives trusted roots, each read once. `offline` asks no network; `warn` hears what may matter to the user."""
 
     def __init__(
         self,
@@ -29,7 +43,8 @@ class Roots:
         bootstrap: bytes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._folder = cache / "tuf" / quote(url, safe="") if cache else None
+        folder = cache / "tuf" / quote(url, safe="") if cache else None
+        self._sealed = SealedFolder(folder) if folder else None
         self._offline = offline
         self._warn = warn
         self._url = url
@@ -40,19 +55,31 @@ class Roots:
     def get(self, root: Root | None) -> TrustedRoot:
         """The root a rule names; None: the public one."""
         if root not in self._known:
-            self._known[root] = parse_trusted_root(root.data, root.path) if root else self._get_public()
+            found = parse_trusted_root(root.data, root.path) if root else self._get_public()
+            for left_out in found.left_out:
+                self._warn(f"trusted root {found.origin}: {left_out}, and is not used")
+            self._known[root] = found
         return self._known[root]
 
     def _get_public(self) -> TrustedRoot:
         kept = self._read_kept()
-        if kept and self._is_fresh():
-            return parse_trusted_root(kept, self._url)
-        if not self._offline:
+        now = self._clock()
+        if kept and 0 <= now - kept.at < FRESH_SECONDS:
+            return kept.root
+        used = "the last copy of it is used" if kept else "the copy that came with schedctl is used"
+        failed = self._read_failure()
+        if failed is not None and 0 <= now - failed < RETRY_SECONDS and not self._offline:
+            when = datetime.fromtimestamp(failed).astimezone()
+            self._warn(f"the trusted root of {self._url} could not be fetched at {when:%H:%M}; {used}")
+        elif not self._offline:
             try:
-                return parse_trusted_root(self._fetch(), self._url)
-            except UnavailableError as error:
-                self._warn(f"{error.message}; {'the last copy of it' if kept else 'the copy that came along'} is used")
-        data = kept or read_embedded(self._url, TARGET)
+                return self._update()
+            except (UnavailableError, PolicyError) as error:
+                self._write(FAILURE, {"at": now})
+                self._warn(f"{error.message}; {used}")
+        if kept:
+            return kept.root
+        data = read_embedded(self._url, TARGET)
         if data is None:
             raise UnavailableError(
                 f"there is no copy of the trusted root of {self._url} here",
@@ -60,69 +87,44 @@ class Roots:
             )
         return parse_trusted_root(data, self._url)
 
-    def _read_kept(self) -> bytes | None:
-        if self._folder is None:
-            return None
-        try:
-            with (self._folder / TARGET).open("rb") as file:
-                return file.read(LARGEST + 1)
-        except OSError:
-            return None
-
-    def _is_fresh(self) -> bool:
-        """Whether TUF was asked not long ago: the metadata's own dates are in days, too."""
-        if self._folder is None:
-            return False
-        try:
-            age = self._clock() - (self._folder / TARGET).stat().st_mtime
-        except OSError:
-            return False
-        return 0 <= age < FRESH_SECONDS
-
-    def _fetch(self) -> bytes:
-        """Through TUF: signed by sigstore's root keys, and not older than what was seen before."""
-        from tempfile import TemporaryDirectory
+    def _update(self) -> TrustedRoot:
+        from schedkit.trust.tuf_update import fetch_target
 
         bootstrap = self._bootstrap or read_embedded(self._url, "root.json")
+        data = fetch_target(self._url, TARGET, self._make_folder(), bootstrap)
+        root = parse_trusted_root(data, self._url)
+        self._write(TARGET, {"at": self._clock(), "root": data.decode()})
+        return root
+
+    def _make_folder(self) -> Path | None:
+        """Where TUF keeps its metadata; None: nowhere, as nobody else may write there."""
+        if self._sealed is None:
+            return None
         try:
-            if self._folder is None:
-                with TemporaryDirectory() as folder:
-                    return self._update(Path(folder), bootstrap)
-            self._folder.mkdir(parents=True, exist_ok=True)
-            return self._update(self._folder, bootstrap)
-        except OSError as error:
-            raise UnavailableError(
-                f"the trusted root of {self._url} cannot be fetched: {error.strerror or error}"
-            ) from error
+            self._sealed.make()
+        except OSError:
+            return None
+        return self._sealed.path / "metadata"
 
-    def _update(self, folder: Path, bootstrap: bytes | None) -> bytes:
-        import logging
-
-        from tuf.api.exceptions import DownloadError, RepositoryError
-        from tuf.ngclient import Updater, Urllib3Fetcher  # type: ignore[attr-defined]
-
-        logging.getLogger("tuf").setLevel(logging.CRITICAL)  # what it has to say comes as errors
-        logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+    def _read_kept(self) -> Kept | None:
+        """The last copy; one that was touched, or cannot be used, is none."""
+        document = self._read(TARGET)
         try:
-            updater = Updater(
-                metadata_dir=str(folder),
-                metadata_base_url=self._url,
-                target_dir=str(folder),
-                target_base_url=f"{self._url}/targets/",
-                fetcher=Urllib3Fetcher(socket_timeout=SOCKET_SECONDS),
-                bootstrap=bootstrap,
-            )
-            updater.refresh()
-            target = updater.get_targetinfo(TARGET)
-            if target is None:
-                raise UnavailableError(f"{self._url} has no trusted root")
-            path = folder / TARGET
-            if updater.find_cached_target(target, str(path)) is None:
-                updater.download_target(target, str(path))
-        except (DownloadError, RepositoryError, ValueError) as error:
-            raise UnavailableError(f"the trusted root of {self._url} cannot be fetched: {_why(error)}") from error
-        path.touch()  # asked today
-        return path.read_bytes()
+            return Kept(parse_trusted_root(document["root"].encode(), self._url), document["at"]) if document else None
+        except (PolicyError, KeyError):
+            return None
+
+    def _read_failure(self) -> float | None:
+        return (self._read(FAILURE) or {}).get("at")
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        content = self._sealed.read(name) if self._sealed else None
+        return json.loads(content) if content else None
+
+    def _write(self, name: str, document: dict[str, Any]) -> None:
+        if self._sealed:
+            with suppress(OSError):  # then the next command asks again
+                self._sealed.write(name, json.dumps(document))
 
 
 def read_embedded(url: str, name: str) -> bytes | None:
@@ -134,7 +136,3 @@ def read_embedded(url: str, name: str) -> bytes | None:
         return (Path(spec.submodule_search_locations[0]) / "_store" / quote(url, safe="") / name).read_bytes()
     except OSError:
         return None
-
-
-def _why(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

@@ -1,8 +1,10 @@
-"""A sigstore trusted root: the authorities, logs and clocks whose word counts."""
+"""A sigstore trusted root: the certificate authorities, logs and timestamp authorities that are trusted."""
 
+import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.keys import KeyProblem, check_key
@@ -17,10 +19,12 @@ PREFIX = "application/vnd.dev.sigstore.trustedroot"
 LARGEST = 1 << 20
 MOST = 64  # of each thing in it
 
+T = TypeVar("T")
+
 
 @dataclass(frozen=True)
 class Period:
-    """From when to when something counts; None: no end is known."""
+    """From when to when something is trusted; None: no such limit."""
 
     start: datetime | None
     end: datetime | None
@@ -31,7 +35,7 @@ class Period:
 
 @dataclass(frozen=True)
 class Log:
-    """A log of signatures (Rekor) or of certificates (CT)."""
+    """A transparency log, of signatures (Rekor) or of certificates (CT log)."""
 
     id: bytes
     url: str
@@ -52,14 +56,20 @@ class TrustedRoot:
     """Everything a check of keyless signatures starts from."""
 
     origin: str
+    digest: str  # of its bytes
     logs: tuple[Log, ...]
     certificate_logs: tuple[Log, ...]
+    needs_sct: bool  # it names CT logs, whether we can read them or not
     authorities: tuple[Authority, ...]
-    clocks: tuple[Authority, ...]
+    timestamp_authorities: tuple[Authority, ...]
+    left_out: tuple[str, ...] = ()  # what of it cannot be used, and why
 
 
 def parse_trusted_root(data: bytes, origin: str) -> TrustedRoot:
-    """Read trusted_root.json; PolicyError where it is not one."""
+    """Read trusted_root.json; PolicyError where it is not one.
+
+    A log or authority that cannot be read is left out: when the public root gets one of a new kind, the others go on.
+    """
     try:
         if len(data) > LARGEST:
             raise MalformedError(f"it has more than {LARGEST} bytes")
@@ -67,17 +77,36 @@ def parse_trusted_root(data: bytes, origin: str) -> TrustedRoot:
         kind = document.text("mediaType")
         if not kind.startswith(PREFIX):
             raise MalformedError(f"it is of a kind that we do not know: {kind[:100]!r}")
-        return TrustedRoot(
+        left_out: list[str] = []
+
+        def parse(name: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
+            return tuple(_parse_each(document, name, read, left_out))
+
+        root = TrustedRoot(
             origin,
-            tuple(_parse_log(log) for log in document.each("tlogs", MOST)),
-            tuple(_parse_log(log) for log in document.each("ctlogs", MOST)),
-            tuple(_parse_authority(one) for one in document.each("certificateAuthorities", MOST)),
-            tuple(_parse_authority(one) for one in document.each("timestampAuthorities", MOST)),
+            f"sha256:{hashlib.sha256(data).hexdigest()}",
+            parse("tlogs", _parse_log),
+            parse("ctlogs", _parse_log),
+            any(True for _ in document.each("ctlogs", MOST)),
+            parse("certificateAuthorities", _parse_authority),
+            parse("timestampAuthorities", _parse_authority),
+            tuple(left_out),
         )
-    except (MalformedError, KeyProblem) as error:
+        if left_out and not root.logs and not root.authorities:
+            raise MalformedError("; ".join(left_out[:3]))
+    except MalformedError as error:
         raise PolicyError(
             f"the trusted root {origin} cannot be used: {error}", hint="it must be a trusted_root.json of sigstore"
         ) from error
+    return root
+
+
+def _parse_each(document: Fields, name: str, read: Callable[[Fields], T], left_out: list[str]) -> Iterator[T]:
+    for number, one in enumerate(document.each(name, MOST)):
+        try:
+            yield read(one)
+        except (MalformedError, KeyProblem) as error:
+            left_out.append(f"{name}[{number}] cannot be read: {error}")
 
 
 def _parse_log(log: Fields) -> Log:
@@ -87,12 +116,15 @@ def _parse_log(log: Fields) -> Log:
     key = log.inner("publicKey")
     try:
         public = check_key(load_der_public_key(key.bytes("rawBytes")))
-    except MalformedError:
+    except (MalformedError, KeyProblem):
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise MalformedError(f"a log's key cannot be used: {error}") from error
+        raise MalformedError(f"its key cannot be used: {error}") from error
+    period = _parse_period(key)
+    if period.start is None:
+        raise MalformedError("its key has no validFor.start")
     url = log.text("baseUrl") if log.has("baseUrl") else ""
-    return Log(log.inner("logId").bytes("keyId"), url, public, _parse_period(key))
+    return Log(log.inner("logId").bytes("keyId"), url, public, period)
 
 
 def _parse_authority(authority: Fields) -> Authority:
@@ -104,9 +136,9 @@ def _parse_authority(authority: Fields) -> Authority:
     except MalformedError:
         raise
     except (ValueError, InvalidVersion) as error:
-        raise MalformedError("an authority's certificate cannot be read") from error
+        raise MalformedError("its certificate cannot be read") from error
     if not chain:
-        raise MalformedError("an authority has no certificate")
+        raise MalformedError("it has no certificate")
     return Authority(chain, _parse_period(authority))
 
 
@@ -114,6 +146,8 @@ def _parse_period(owner: Fields) -> Period:
     if not owner.has("validFor"):
         return Period(None, None)
     period = owner.inner("validFor")
+    if not period.has("start"):
+        raise MalformedError("its validFor has no start")
     return Period(*(_parse_time(period.text(name)) if period.has(name) else None for name in ("start", "end")))
 
 

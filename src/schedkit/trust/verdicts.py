@@ -1,10 +1,7 @@
 """Verdicts kept for when there is no network: accepted ones only, each sealed with a key of this user."""
 
 import hashlib
-import hmac
 import json
-import os
-import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -15,52 +12,36 @@ from schedkit.images.image import Image
 from schedkit.images.reference import Reference
 from schedkit.trust.kept_images import decode_image, encode_image
 from schedkit.trust.model import Format, How, LogEntry, Signature, Verdict
+from schedkit.trust.sealed import SealedFolder
 
 if TYPE_CHECKING:
     from schedkit.images.registry import Registry
 
 FOLDER = "verdicts"
-ABOUT = ("repository", "digest", "manifest", "policy")  # what makes a verdict one of its own
-KEY = "key"
-KEY_BYTES = 32
-LARGEST = 32 << 20
 MOST_SEARCHED = 5000
+ABOUT = ("repository", "digest", "manifest", "policy", "root")  # what makes a verdict one of its own
 
 
 def write_verdict(cache: Path, image: Image, verdict: Verdict) -> None:
-    """Keep a verdict and what it is about, in one step; OSError where that is not possible."""
-    folder = cache / FOLDER
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    key = _read_private(folder / KEY) or _make_key(folder / KEY)
-    sealed = asdict(verdict) | {"repository": image.repository, "image": encode_image(image)}
-    content = json.dumps(sealed, default=_encode, sort_keys=True)
-    path = folder / _name(image, verdict.policy)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as file:
-            file.write(json.dumps({"verdict": content, "seal": _seal(key, content)}))
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise
+    """Keep a verdict and what it is about; OSError where that is not possible."""
+    fields = asdict(verdict) | {"repository": image.repository, "image": encode_image(image)}
+    content = json.dumps(fields, default=_encode, sort_keys=True)
+    SealedFolder(cache / FOLDER).write(_name(image, verdict.policy, verdict.root), content)
 
 
-def read_verdict(cache: Path, image: Image, policy: str) -> Verdict | None:
-    """What was found before for this manifest and this policy; None also where it was touched by anybody else."""
-    fields = _read_sealed(cache / FOLDER, cache / FOLDER / _name(image, policy))
-    # The name of the file says what it is about, and anybody can rename a file.
-    if fields is None or [fields[name] for name in ABOUT] != _about(image, policy):
-        return None
-    return _decode(fields)
+def read_verdict(cache: Path, image: Image, policy: str, root: str) -> Verdict | None:
+    """What was found before for this manifest, policy and root; None also where anybody else touched it."""
+    fields = _read(SealedFolder(cache / FOLDER), _name(image, policy, root))
+    return _decode(fields) if fields else None
 
 
-def read_image(cache: Path, registry: "Registry", reference: Reference) -> Image | None:
-    """The image that a reference meant when it was last verified here."""
+def read_image(cache: Path, registry: "Registry", reference: Reference, policy: str) -> Image | None:
+    """The image that a reference meant when it was last verified here with this policy."""
     newest: Mapping[str, Any] | None = None
-    for path in sorted((cache / FOLDER).glob("*.json"))[:MOST_SEARCHED]:
-        fields = _read_sealed(cache / FOLDER, path)
-        if fields is None or fields["repository"] != reference.repository:
+    folder = SealedFolder(cache / FOLDER)
+    for name in folder.names()[:MOST_SEARCHED]:
+        fields = _read(folder, name)
+        if fields is None or (fields["repository"], fields["policy"]) != (reference.repository, policy):
             continue
         is_meant = fields["digest"] == reference.digest if reference.digest else fields["reference"] == str(reference)
         if is_meant and (newest is None or newest["at"] < fields["at"]):
@@ -68,53 +49,16 @@ def read_image(cache: Path, registry: "Registry", reference: Reference) -> Image
     return decode_image(newest["image"], registry, reference) if newest else None
 
 
-def _read_sealed(folder: Path, path: Path) -> Mapping[str, Any] | None:
-    """What we once wrote to a file; None where it is not there, or not as we left it."""
-    key, data = _read_private(folder / KEY), _read_private(path)
-    if not key or len(key) != KEY_BYTES or not data:
-        return None
-    try:
-        document = json.loads(data)
-        content = document["verdict"]
-        if not hmac.compare_digest(_seal(key, content), document["seal"]):
-            return None
-        fields: Mapping[str, Any] = json.loads(content)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return None
-    # Sealed by us; but an older version may have written less.
+def _read(folder: SealedFolder, name: str) -> Mapping[str, Any] | None:
+    """Sealed by us; but an older version may have written less."""
+    content = folder.read(name)
+    fields: Mapping[str, Any] = json.loads(content) if content else {}
     return fields if all(name in fields for name in ABOUT) else None
 
 
-def _about(image: Image, policy: str) -> list[str]:
-    return [image.repository, image.digest, image.manifest.digest, policy]
-
-
-def _name(image: Image, policy: str) -> str:
-    return f"{hashlib.sha256(json.dumps(_about(image, policy)).encode()).hexdigest()}.json"
-
-
-def _seal(key: bytes, content: str) -> str:
-    return hmac.new(key, content.encode(), "sha256").hexdigest()
-
-
-def _read_private(path: Path) -> bytes | None:
-    """The bytes of a file that is ours, and that nobody else may write."""
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            state = os.fstat(file.fileno())
-            if state.st_uid != os.geteuid() or state.st_mode & 0o022:
-                return None
-            return file.read(LARGEST)
-    except OSError:
-        return None
-
-
-def _make_key(path: Path) -> bytes:
-    path.unlink(missing_ok=True)  # whatever is there, it is no key of ours
-    key = secrets.token_bytes(KEY_BYTES)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(key)
-    return key
+def _name(image: Image, policy: str, root: str) -> str:
+    about = [image.repository, image.digest, image.manifest.digest, policy, root]
+    return f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()}.json"
 
 
 def _encode(value: object) -> str:
@@ -143,6 +87,7 @@ def _decode(fields: Mapping[str, Any]) -> Verdict:
         fields["manifest"],
         fields["reference"],
         fields["policy"],
+        fields["root"],
         fields["rule"],
         signatures,
         at,

@@ -85,7 +85,7 @@ def believe_time(patch: pytest.MonkeyPatch, _: Signed) -> None:
     def read(entry: Entry, *_: object) -> datetime:
         return datetime.fromtimestamp(entry.integrated or 0, UTC)
 
-    patch.setattr("schedkit.trust.log._check_promise", read)
+    patch.setattr("schedkit.trust.log._check_set", read)
 
 
 def ignore_issuer(patch: pytest.MonkeyPatch, _: Signed) -> None:

@@ -113,6 +113,14 @@ def test_entry_of_a_real_log_with_a_certificate_and_a_timestamp(workshop: Worksh
     assert accepts(theirs), theirs.stderr
     assert isinstance(ours, Verdict), ours
     assert (ours.signatures[0].how, ours.signatures[0].signed_at is not None) == (How.KEYLESS, True)
+    # The log vouches for no time; the timestamp does, and by then a log that had ended is none.
+    document = json.loads(root.read_text())
+    document["tlogs"][0]["publicKey"]["validFor"]["end"] = "2021-01-01T00:00:00Z"
+    ended = workshop.folder / "log-ended.json"
+    ended.write_text(json.dumps(document))
+    refused = workshop.decide(image, workshop.trust_identity(trustedRoot=ended))
+    assert isinstance(refused, BadSignatureError)
+    assert "was not trusted" in refused.message
 
 
 def test_only_the_log_that_the_policy_names_counts(workshop: Workshop, pair: Pair, rekor: Rekor, root: Path) -> None:

@@ -2,18 +2,22 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
 from schedkit.trust import collecting
+from schedkit.trust.decide import verify
 from schedkit.trust.errors import BadSignatureError, UnsignedError, UntrustedError, UnverifiedError
 from schedkit.trust.identities import Identity, Pattern
-from schedkit.trust.model import Format
+from schedkit.trust.model import Format, Verdict
 from schedkit.trust.policy import Policy
+from schedkit.trust.roots import Roots
 from schedkit.trust.simplesigning import LAYER, SIGNATURES
-from schedkit.trust.verdicts import read_image
+from schedkit.trust.trusted_root import parse_trusted_root
+from schedkit.trust.verdicts import read_image, write_verdict
 from tests.unit.trust.material import ISSUER, NOW, SUBJECT, Sigstore, make_key, sign_bundle, sign_simply
 from tests.unit.trust.rules import OURS, check, refuse, trust
 from tests.unit.trust.shelf import BUNDLE, Shelf, make_image
@@ -256,7 +260,7 @@ def test_kept_verdict_that_was_touched_is_none(shelf: Shelf, tmp_path: Path) -> 
     good, mode = path.read_bytes(), path.stat().st_mode & 0o777
     assert mode == 0o600
     document = json.loads(good)
-    forged = json.dumps(document | {"verdict": document["verdict"].replace("0.pub", "1.pub")}).encode()
+    forged = json.dumps(document | {"content": document["content"].replace("0.pub", "1.pub")}).encode()
     for data in (b"", b"{}", b"[]", b"null", good[:-2], forged, json.dumps(document | {"seal": 5}).encode()):
         path.write_bytes(data)
         with pytest.raises(UnverifiedError):
@@ -299,17 +303,72 @@ def test_cache_that_cannot_be_written_does_not_spoil_a_verdict(shelf: Shelf, tmp
 def test_verified_image_can_be_had_again_without_its_registry(shelf: Shelf, tmp_path: Path) -> None:
     key, image = make_key(), make_image(shelf, index=True)
     shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
-    assert read_image(tmp_path, image.registry, image.source) is None
-    check(image, trust(key), cache=tmp_path)
+    policy = trust(key)
+    assert read_image(tmp_path, image.registry, image.source, policy.hash) is None
+    check(image, policy, cache=tmp_path)
     shelf.asked.clear()
-    again = read_image(tmp_path, image.registry, image.source)
+    again = read_image(tmp_path, image.registry, image.source, policy.hash)
     assert again == replace(image, manifests=tuple(image.manifests), layers=tuple(image.layers))
     by_digest = replace(image.source, tag=None, digest=image.digest)
-    found = read_image(tmp_path, image.registry, by_digest)
+    found = read_image(tmp_path, image.registry, by_digest, policy.hash)
     assert found is not None
     assert found.digest == image.digest
-    assert read_image(tmp_path, image.registry, replace(image.source, tag="v2")) is None
+    assert read_image(tmp_path, image.registry, replace(image.source, tag="v2"), policy.hash) is None
+    assert read_image(tmp_path, image.registry, image.source, trust(make_key()).hash) is None
     assert shelf.asked == []
+
+
+def test_offline_means_what_was_verified_with_this_policy_not_what_was_verified_last(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    mine, theirs = trust(make_key()), trust(make_key())
+    old, new = make_image(shelf, layer=b"old"), make_image(shelf, layer=b"new")
+    for number, (image, policy) in enumerate(((old, mine), (new, theirs))):
+        verdict = Verdict(
+            *(image.digest, image.manifest.digest, image.reference, policy.hash, "", "default", ()),
+            NOW + timedelta(days=number),
+        )
+        write_verdict(tmp_path, image, verdict)
+    found = read_image(tmp_path, old.registry, old.source, mine.hash)
+    assert found is not None
+    assert found.digest == old.digest
+    assert check(found, mine, cache=tmp_path, offline=True)
+
+
+def test_kept_verdict_is_one_of_the_root_in_force(shelf: Shelf, sigstore: Sigstore, tmp_path: Path) -> None:
+    """A public root that withdrew an authority or a log ends what was verified by it."""
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
+    policy = trust(sigstore=None, identities=(OURS,))
+    roots = [Roots(None, offline=True), Roots(None, offline=True)]
+    for one, root in zip(roots, (sigstore.trusted_root(), sigstore.trusted_root(ctlogs=False)), strict=True):
+        one._known[None] = parse_trusted_root(root, "public")
+    verify(image, policy, roots=roots[0], cache=tmp_path, offline=False, now=NOW)
+    assert verify(image, policy, roots=roots[0], cache=tmp_path, offline=True, now=NOW).from_cache
+    with pytest.raises(UnverifiedError, match="this trusted root"):
+        verify(image, policy, roots=roots[1], cache=tmp_path, offline=True, now=NOW)
+
+
+@pytest.mark.parametrize("key", [b"", b"x" * 31, b"x" * 33])
+def test_key_of_the_wrong_length_is_replaced(shelf: Shelf, tmp_path: Path, key: bytes) -> None:
+    """As a full disk may leave one."""
+    mine, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, mine))
+    (tmp_path / "verdicts").mkdir(mode=0o700)
+    (tmp_path / "verdicts/key").write_bytes(key)
+    (tmp_path / "verdicts/key").chmod(0o600)
+    check(image, trust(mine), cache=tmp_path)
+    assert check(image, trust(mine), cache=tmp_path, offline=True).from_cache
+
+
+def test_folder_that_others_may_write_to_holds_no_verdict(shelf: Shelf, tmp_path: Path) -> None:
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    check(image, trust(key), cache=tmp_path)
+    assert (tmp_path / "verdicts").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "verdicts").chmod(0o777)
+    with pytest.raises(UnverifiedError):
+        check(image, trust(key), cache=tmp_path, offline=True)
 
 
 def test_verdict_tells_its_rule_its_policy_and_when(shelf: Shelf) -> None:

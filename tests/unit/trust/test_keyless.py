@@ -1,7 +1,9 @@
 """Keyless signatures and the attacks on them; tests/integration/trust has them from sigstore-go's authority."""
 
+import base64
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
@@ -9,17 +11,20 @@ import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from schedkit.images.image import Image
-from schedkit.trust.bundle import encode_message
+from schedkit.trust.bundle import encode_message, parse_bundle
 from schedkit.trust.errors import (
     BadSignatureError,
     ExpiredError,
     NoLogEntryError,
     PolicyError,
+    Problem,
     Refusal,
     UntrustedError,
 )
+from schedkit.trust.log import check_periods
 from schedkit.trust.model import Format, How
 from schedkit.trust.policy import DEFAULT_POLICY, Policy, Root
+from schedkit.trust.trusted_root import parse_trusted_root
 from tests.unit.trust.material import (
     ISSUER,
     NOW,
@@ -144,7 +149,7 @@ def test_certificate_must_be_in_a_log_of_certificates_where_the_root_has_one(
     put: Callable[..., Image], sigstore: Sigstore, policy: Policy
 ) -> None:
     image = put(sigstore.issue(sct=False))
-    assert "log of certificates" in refuse(image, policy).message
+    assert "has no SCT" in refuse(image, policy).message
     private = trust(identities=(OURS,), root=Root("root.json", sigstore.trusted_root(ctlogs=False)))
     assert check(image, private)
 
@@ -152,7 +157,7 @@ def test_certificate_must_be_in_a_log_of_certificates_where_the_root_has_one(
 def test_promise_of_another_log_of_certificates_does_not_count(put: Callable[..., Image], sigstore: Sigstore) -> None:
     other = Sigstore(sigstore.log_key, make_key(), sigstore.root_key, sigstore.issuer_key)
     policy = trust(sigstore=sigstore, identities=(OURS,))
-    assert "log of certificates that counts" in refuse(put(other.issue()), policy).message
+    assert "no SCT of a trusted CT log" in refuse(put(other.issue()), policy).message
 
 
 def test_nothing_counts_without_a_log_entry(put: Callable[..., Image], sigstore: Sigstore, policy: Policy) -> None:
@@ -237,6 +242,18 @@ def test_rekor_2_entry_needs_a_timestamp_as_its_log_vouches_for_no_time(
     assert "says when it was signed" in refuse(image, policy).message
 
 
+def _change_hint(entry: dict[str, Any]) -> None:
+    text = entry["inclusionProof"]["checkpoint"]["envelope"].split(" ")[-1].strip()
+    signed = base64.b64decode(text)
+    _edit_note(entry, text, b64(bytes([signed[0] ^ 1]) + signed[1:]))
+
+
+def _edit_note(entry: dict[str, Any], old: str, new: str) -> None:
+    checkpoint = entry["inclusionProof"]["checkpoint"]
+    assert old in checkpoint["envelope"]
+    checkpoint["envelope"] = checkpoint["envelope"].replace(old, new)
+
+
 TAMPERED: dict[str, Callable[[dict[str, Any]], object]] = {
     "time": lambda entry: entry.update(integratedTime=str(int(entry["integratedTime"]) - 60)),
     "index": lambda entry: entry.update(logIndex="4"),
@@ -251,17 +268,13 @@ TAMPERED: dict[str, Callable[[dict[str, Any]], object]] = {
     "checkpoint's size": lambda entry: _edit_note(entry, "\n6\n", "\n7\n"),
     "checkpoint's origin": lambda entry: _edit_note(entry, "rekor.test - 1", "rekor.test - 2"),
     "checkpoint's signature": lambda entry: _edit_note(entry, "— rekor.test ", "— rekor.test A"),
+    "checkpoint's key hint": _change_hint,
+    "checkpoint's signature's name": lambda entry: _edit_note(entry, "— rekor.test ", "— rekor.evil "),
     "no checkpoint": lambda entry: entry["inclusionProof"].pop("checkpoint"),
     "no proof": lambda entry: entry.pop("inclusionProof"),
     "no time": lambda entry: entry.pop("integratedTime"),
     "log": lambda entry: entry["logId"].update(keyId=b64(b"0" * 32)),
 }
-
-
-def _edit_note(entry: dict[str, Any], old: str, new: str) -> None:
-    checkpoint = entry["inclusionProof"]["checkpoint"]
-    assert old in checkpoint["envelope"]
-    checkpoint["envelope"] = checkpoint["envelope"].replace(old, new)
 
 
 @pytest.mark.parametrize("part", TAMPERED)
@@ -282,6 +295,50 @@ def test_checkpoint_of_another_state_of_the_log_does_not_count(
         checkpoint["envelope"] = sigstore.sign_note(f"rekor.test - 1\n6\n{b64(b'1' * 32)}\n")
 
     assert "another state of the log" in refuse(put_bundle(shelf, sigstore, change), policy).message
+
+
+def test_checkpoint_of_another_size_than_the_proof_does_not_count(
+    shelf: Shelf, sigstore: Sigstore, policy: Policy
+) -> None:
+    """Signed by the log and with the same root: else whoever brings it chooses the entry's place in the log."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        proof = bundle["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]
+        proof["checkpoint"]["envelope"] = sigstore.sign_note(f"rekor.test - 1\n12\n{proof['rootHash']}\n")
+
+    assert "another state of the log" in refuse(put_bundle(shelf, sigstore, change), policy).message
+
+
+@pytest.mark.parametrize("promise", [True, False])
+def test_entry_of_a_log_that_had_ended_does_not_count(shelf: Shelf, sigstore: Sigstore, promise: bool) -> None:
+    """A retired log's key may be stolen, and what it signs then nobody sees; also where only a timestamp says when."""
+    bundle = sign_bundle("sha256:" + "a" * 64, sigstore.issue(), sigstore)
+    if not promise:
+        bundle["verificationMaterial"]["tlogEntries"][0].pop("inclusionPromise")
+    evidence = parse_bundle(json.dumps(bundle).encode(), "sha256:" + "a" * 64)
+    document = json.loads(sigstore.trusted_root())
+    for end, trusted in (("2026-02-28T00:00:00Z", False), ("2026-03-02T00:00:00Z", True)):
+        document["tlogs"][0]["publicKey"]["validFor"]["end"] = end
+        logs = parse_trusted_root(json.dumps(document).encode(), "root.json").logs
+        with nullcontext() if trusted else pytest.raises(Problem, match="was not trusted"):
+            check_periods(evidence, logs, [NOW])
+    image = put_bundle(shelf, sigstore, lambda _: None)
+    document["tlogs"][0]["publicKey"]["validFor"]["end"] = "2026-02-28T00:00:00Z"
+    root = Root("root.json", json.dumps(document).encode())
+    assert "was not trusted" in refuse(image, trust(identities=(OURS,), root=root)).message
+
+
+def test_a_second_entry_of_an_unknown_log_does_no_harm(shelf: Shelf, sigstore: Sigstore, policy: Policy) -> None:
+    """Nobody can check it; so with rekorURL, a bundle may have entries of other logs too."""
+
+    def change(bundle: dict[str, Any]) -> None:
+        entries = bundle["verificationMaterial"]["tlogEntries"]
+        entries.insert(0, Sigstore().log(dsse(b"other", b"other", sigstore.issue().pem)).for_bundle())
+
+    image = put_bundle(shelf, sigstore, change)
+    (signature,) = check(image, policy).signatures
+    assert signature.log is not None
+    assert signature.log.log_id == sigstore.log_id.hex()
 
 
 def test_a_second_entry_that_is_wrong_spoils_the_first(shelf: Shelf, sigstore: Sigstore, policy: Policy) -> None:

@@ -1,9 +1,12 @@
 """The trusted root: from the policy, from a TUF repository (a real one), from the copy that came along."""
 
 import json
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -25,10 +28,16 @@ from tuf.api.metadata import (  # type: ignore[attr-defined]
 )
 
 from schedkit.errors import UnavailableError
+from schedkit.trust import roots as roots_module
+from schedkit.trust import tuf_update
+from schedkit.trust.decide import verify
 from schedkit.trust.errors import PolicyError
-from schedkit.trust.roots import FRESH_SECONDS, PUBLIC, TARGET, Roots, read_embedded
+from schedkit.trust.policy import Root as PolicyRoot
+from schedkit.trust.roots import FRESH_SECONDS, PUBLIC, RETRY_SECONDS, TARGET, Roots, read_embedded
 from schedkit.trust.trusted_root import parse_trusted_root
-from tests.unit.trust.material import Sigstore
+from tests.unit.trust.material import NOW, Sigstore, b64, sign_bundle
+from tests.unit.trust.rules import OURS, refuse, trust
+from tests.unit.trust.shelf import Shelf, make_image
 
 
 class Repository:
@@ -129,7 +138,9 @@ def test_copy_that_came_along_is_there_and_can_be_read() -> None:
     assert {"https://rekor.sigstore.dev"} <= {log.url for log in root.logs}
     assert root.authorities
     assert root.certificate_logs
-    assert root.clocks
+    assert root.timestamp_authorities
+    assert root.needs_sct
+    assert root.left_out == ()
     assert read_embedded(PUBLIC, "root.json")
     assert Roots(None, offline=True).get(None) == parse_trusted_root(data, PUBLIC)
 
@@ -147,14 +158,194 @@ def test_public_root_without_network_imports_neither_sigstore_nor_tuf() -> None:
     "change",
     [
         {"mediaType": "application/json"},
-        {"tlogs": [{}]},
-        {"tlogs": [{"publicKey": {"rawBytes": "AAAA"}, "logId": {"keyId": "AAAA"}}]},
-        {"certificateAuthorities": [{"certChain": {"certificates": []}}]},
-        {"certificateAuthorities": [{"certChain": {"certificates": [{"rawBytes": "AAAA"}]}}]},
+        {"tlogs": [{}], "certificateAuthorities": []},
+        {"tlogs": [], "certificateAuthorities": [{"certChain": {"certificates": []}}]},
         {"certificateAuthorities": "x"},
+        {"tlogs": [5]},
     ],
 )
 def test_root_that_is_none_is_refused(sigstore: Sigstore, change: dict[str, Any]) -> None:
     document = json.loads(sigstore.trusted_root()) | change
     with pytest.raises(PolicyError, match="cannot be used"):
         parse_trusted_root(json.dumps(document).encode(), "root.json")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"tlogs": [{}]}, "tlogs[1] cannot be read"),
+        ({"tlogs": [{"publicKey": {"rawBytes": "AAAA"}, "logId": {"keyId": "AAAA"}}]}, "its key cannot be used"),
+        ({"certificateAuthorities": [{"certChain": {"certificates": []}}]}, "it has no certificate"),
+        (
+            {"certificateAuthorities": [{"certChain": {"certificates": [{"rawBytes": "AAAA"}]}}]},
+            "its certificate cannot be read",
+        ),
+        ({"timestampAuthorities": [{"certChain": {}}]}, "timestampAuthorities[0]"),
+    ],
+)
+def test_log_or_authority_of_an_unknown_kind_is_left_out_with_a_warning_and_the_others_go_on(
+    sigstore: Sigstore, change: dict[str, list[Any]], told: str, shelf: Shelf
+) -> None:
+    document = json.loads(sigstore.trusted_root())
+    for name, entries in change.items():
+        document[name] = document.get(name, []) + entries
+    heard: list[str] = []
+    roots = Roots(None, offline=True, warn=heard.append)
+    root = PolicyRoot("root.json", json.dumps(document).encode())
+    (warning,) = roots.get(root).left_out
+    assert told in warning
+    assert [warning in one for one in heard] == [True]
+    assert roots.get(root).logs[0].id == sigstore.log_id
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
+    policy = trust(identities=(OURS,), root=root)
+    assert verify(image, policy, roots=roots, cache=None, offline=False, now=NOW)
+
+
+def test_log_with_a_key_of_an_unknown_kind_is_left_out(sigstore: Sigstore) -> None:
+    """As the public root will have one, some day."""
+    from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    document = json.loads(sigstore.trusted_root())
+    key = Ed448PrivateKey.generate().public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    new = document["tlogs"][0] | {"publicKey": document["tlogs"][0]["publicKey"] | {"rawBytes": b64(key)}}
+    root = parse_trusted_root(json.dumps(document | {"tlogs": [new, *document["tlogs"]]}).encode(), "public")
+    assert [log.id for log in root.logs] == [sigstore.log_id]
+    assert "tlogs[0] cannot be read: it is neither ECDSA, RSA nor Ed25519" in root.left_out
+
+
+def test_certificate_needs_an_sct_also_where_no_ct_log_of_the_root_can_be_read(
+    sigstore: Sigstore, shelf: Shelf
+) -> None:
+    document = json.loads(sigstore.trusted_root())
+    document["ctlogs"][0]["publicKey"]["rawBytes"] = "AAAA"
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
+    root = PolicyRoot("root.json", json.dumps(document).encode())
+    assert "no SCT of a trusted CT log" in refuse(image, trust(identities=(OURS,), root=root)).message
+
+
+@pytest.mark.parametrize("period", [None, {}, {"end": "2099-01-01T00:00:00Z"}])
+@pytest.mark.parametrize("kind", ["tlogs", "ctlogs"])
+def test_log_whose_key_has_no_start_is_left_out(sigstore: Sigstore, kind: str, period: dict[str, str] | None) -> None:
+    document = json.loads(sigstore.trusted_root())
+    key = document[kind][0]["publicKey"]
+    key.pop("validFor")
+    if period is not None:
+        key["validFor"] = period
+    root = parse_trusted_root(json.dumps(document).encode(), "root.json")
+    assert (root.logs if kind == "tlogs" else root.certificate_logs) == ()
+    assert "start" in root.left_out[0]
+
+
+# --- the kept copy ----------------------------------------------------------------------------------------------------
+
+
+def find_kept(cache: Path) -> Path:
+    (path,) = cache.glob(f"tuf/*/{TARGET}")
+    return path
+
+
+def test_kept_copy_is_guarded_like_verdicts(
+    repository: Repository, url: str, sigstore: Sigstore, tmp_path: Path
+) -> None:
+    """Owner, mode and seal: a foreign root put there is none, online and offline."""
+    repository.publish(sigstore.trusted_root(), 1)
+    make = partial(Roots, tmp_path, url=url, bootstrap=repository.bootstrap)
+    make().get(None)
+    path, foreign = find_kept(tmp_path), Sigstore().trusted_root()
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    good = path.read_bytes()
+    document = json.loads(good)
+    content = json.loads(document["content"])
+    forged = json.dumps(document | {"content": json.dumps(content | {"root": foreign.decode()})}).encode()
+    for data in (forged, foreign, good[:-20], b"", b"[]"):
+        path.write_bytes(data)
+        with pytest.raises(UnavailableError, match="no copy of the trusted root"):
+            make(offline=True).get(None)
+        assert make().get(None).logs[0].id == sigstore.log_id, "fetched again"
+    for mode in (0o666, 0o620):
+        path.chmod(mode)
+        with pytest.raises(UnavailableError):
+            make(offline=True).get(None)
+    path.chmod(0o600)
+    path.parent.chmod(0o777)
+    with pytest.raises(UnavailableError):
+        make(offline=True).get(None)
+    path.parent.chmod(0o700)
+    assert make(offline=True).get(None).logs[0].id == sigstore.log_id
+
+
+def test_time_of_the_kept_copy_is_what_it_says_itself(
+    repository: Repository, url: str, sigstore: Sigstore, tmp_path: Path
+) -> None:
+    repository.publish(sigstore.trusted_root(), 1)
+    now = datetime.now(UTC).timestamp()
+    make = partial(Roots, tmp_path, url=url, bootstrap=repository.bootstrap)
+    make(clock=lambda: now - 2 * FRESH_SECONDS).get(None)
+    find_kept(tmp_path).touch()
+    repository.publish(Sigstore().trusted_root(), 2)
+    assert make().get(None).logs[0].id != sigstore.log_id
+
+
+def test_root_that_cannot_be_used_does_not_replace_one_that_can(
+    repository: Repository, url: str, sigstore: Sigstore, tmp_path: Path
+) -> None:
+    repository.publish(sigstore.trusted_root(), 1)
+    Roots(tmp_path, url=url, bootstrap=repository.bootstrap).get(None)
+    repository.publish(b'{"mediaType": "application/vnd.dev.sigstore.trustedroot.v9+json", "tlogs": 5}', 2)
+    heard: list[str] = []
+    late = datetime.now(UTC).timestamp() + FRESH_SECONDS + 60
+    roots = Roots(tmp_path, url=url, bootstrap=repository.bootstrap, clock=lambda: late, warn=heard.append)
+    assert roots.get(None).logs[0].id == sigstore.log_id
+    assert "cannot be used" in heard[0]
+
+
+def test_silent_host_costs_one_short_attempt_and_that_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tuf_update, "SOCKET_SECONDS", 0.5)
+    monkeypatch.setattr(roots_module, "read_embedded", lambda url, name: Sigstore().trusted_root())
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        heard: list[str] = []
+        now = datetime.now(UTC).timestamp()
+        make = partial(Roots, tmp_path, url=url, bootstrap=Repository(tmp_path).bootstrap, warn=heard.append)
+        began = time.monotonic()
+        make(clock=lambda: now).get(None)
+        assert time.monotonic() - began < 2
+        make(clock=lambda: now + 60).get(None)
+        assert ["could not be fetched at" in one for one in heard] == [False, True]
+        listener.settimeout(0)
+        listener.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+        make(clock=lambda: now + RETRY_SECONDS + 60).get(None)
+        listener.accept()[0].close()
+
+
+def test_host_that_drips_is_left_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece comes in time, and all of them never."""
+    monkeypatch.setattr(tuf_update, "ALL_SECONDS", 1.0)
+
+    class Dripping(Quiet):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(100):
+                    self.wfile.write(b" ")
+                    time.sleep(0.1)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(UnavailableError, match="more than 1 seconds"):
+            tuf_update.fetch_target(
+                f"http://127.0.0.1:{server.server_port}", TARGET, tmp_path, Repository(tmp_path).bootstrap
+            )
+        assert time.monotonic() - began < 5
+        server.shutdown()
+        thread.join()

@@ -1,0 +1,85 @@
+"""One target of a TUF repository: signed by its root keys, and not older than what was seen before."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tuf.api.exceptions import DownloadError, DownloadHTTPError, RepositoryError
+from tuf.ngclient import FetcherInterface, Updater  # type: ignore[attr-defined]
+from urllib3.exceptions import HTTPError
+
+from schedkit.errors import UnavailableError
+from schedkit.images.settings import DEFAULTS
+from schedkit.images.transport import BrokenStreamError, Response, Transport, explain_failure
+
+SOCKET_SECONDS = 5.0
+ALL_SECONDS = 20.0  # for the whole update, however slowly it drips
+
+
+def fetch_target(url: str, target: str, folder: Path | None, bootstrap: bytes | None) -> bytes:
+    """The target's bytes, as TUF vouches for them; `folder` keeps the metadata. UnavailableError without them."""
+    logging.getLogger("tuf").setLevel(logging.CRITICAL)  # what it has to say comes as errors
+    transport = Transport(DEFAULTS, connect_seconds=SOCKET_SECONDS, read_seconds=SOCKET_SECONDS)
+    try:
+        with TemporaryDirectory() as scratch:
+            if folder is not None:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            updater = Updater(
+                metadata_dir=str(folder or scratch),
+                metadata_base_url=url,
+                target_dir=scratch,
+                target_base_url=f"{url}/targets/",
+                fetcher=_Fetcher(transport),
+                bootstrap=bootstrap,
+            )
+            updater.refresh()
+            info = updater.get_targetinfo(target)
+            if info is None:
+                raise UnavailableError(f"{url} has no {target}")
+            return Path(updater.download_target(info)).read_bytes()
+    except (DownloadError, RepositoryError, ValueError, OSError) as error:
+        raise UnavailableError(f"the trusted root of {url} cannot be fetched: {_explain(error)}") from error
+    finally:
+        transport.close()
+
+
+class _Fetcher(FetcherInterface):
+    """Sends each request once, and ends when the time for all of them is over."""
+
+    def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._deadline = clock() + ALL_SECONDS
+
+    def _fetch(self, url: str) -> Iterator[bytes]:
+        self._check_time()
+        try:
+            response = self._transport.send(url, {})
+        except (HTTPError, OSError) as error:
+            raise DownloadError(explain_failure("TUF", url, error).message) from error
+        if response.status != 200:
+            response.discard()
+            raise DownloadHTTPError(f"HTTP {response.status}", response.status)
+        return self._read(response)
+
+    def _read(self, response: Response) -> Iterator[bytes]:
+        try:
+            for piece in response.pieces():
+                self._check_time()
+                yield piece
+        except BrokenStreamError as error:
+            raise DownloadError(str(error)) from error
+        finally:
+            response.close()
+
+    def _check_time(self) -> None:
+        if self._clock() > self._deadline:
+            raise DownloadError(f"it took more than {ALL_SECONDS:.0f} seconds")
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return " ".join(str(error).split())[:200] or type(error).__name__
