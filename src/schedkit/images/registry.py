@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar
 
@@ -174,6 +175,10 @@ class Registry:
             if found:
                 return found
         return self._fetch_referrers(origin, digest, str(reference))
+
+    def limit(self, seconds: float, what: str) -> AbstractContextManager[None]:
+        """Have all requests meanwhile, of all threads, done within this time; NoAnswerError for what is not."""
+        return self._transport.limit(seconds, what)
 
     def find_credentials(self, reference: Reference) -> Credentials | None:
         """The user's login for this repository, from the files and helpers on this machine."""

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
@@ -50,9 +50,16 @@ class Answer:
 class Response:
     """An answer whose body is still to come."""
 
-    def __init__(self, response: "BaseHTTPResponse", url: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        response: "BaseHTTPResponse",
+        url: str,
+        clock: Callable[[], float],
+        check_time: Callable[[], object] = lambda: None,
+    ) -> None:
         self._response = response
         self._clock = clock
+        self._check_time = check_time
         self.url = url
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
@@ -71,6 +78,7 @@ class Response:
             if not piece:
                 return
             in_window += len(piece)
+            self._check_time()
             yield piece
             now = self._clock()
             if now - began > WINDOW_SECONDS:
@@ -125,6 +133,18 @@ class Transport:
         self._connections = Connections(settings, environ, connect_seconds, read_seconds)
         self._sleep = sleep
         self._clock = clock
+        self._connect_seconds = connect_seconds
+        self._read_seconds = read_seconds
+        self._limit: tuple[float, str] | None = None  # until when all requests must be done, and what to say then
+
+    @contextmanager
+    def limit(self, seconds: float, what: str) -> Iterator[None]:
+        """Have all requests meanwhile done within this time, pauses included; NoAnswerError for what is not."""
+        self._limit = self._clock() + seconds, f"{what} took more than {seconds:.0f} seconds"
+        try:
+            yield
+        finally:
+            self._limit = None
 
     def fetch(
         self,
@@ -221,19 +241,35 @@ class Transport:
                     return response
                 pause = pause if asked is None else asked
                 response.discard()
-            self._sleep(pause)
+            left = self._check_time()
+            self._sleep(pause if left is None else min(pause, left))
         raise AssertionError("the last attempt returns or raises")
+
+    def _check_time(self) -> float | None:
+        """The seconds that are left; None without a limit."""
+        if self._limit is None:
+            return None
+        deadline, late = self._limit
+        left = deadline - self._clock()
+        if left <= 0:
+            raise NoAnswerError(late, hint="the registry, or the way to it, is too slow")
+        return left
 
     def send(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None) -> Response:
         """One request as it is, once; errors are urllib3's."""
+        from urllib3 import Timeout
+
+        left = self._check_time()
         parts = urlsplit(url)
         pool = self._connections.pool(parts.scheme, parts.netloc)
         options = {"headers": dict(headers), "redirect": False, "retries": False, "preload_content": False}
+        if left is not None:
+            options["timeout"] = Timeout(connect=min(self._connect_seconds, left), read=min(self._read_seconds, left))
         if form is None:
             answer = pool.request("GET", url, **options)  # type: ignore[arg-type]
         else:
             answer = pool.request("POST", url, fields=dict(form), encode_multipart=False, **options)  # type: ignore[arg-type]
-        return Response(answer, url, self._clock)
+        return Response(answer, url, self._clock, self._check_time)
 
 
 def _host(url: str) -> str:

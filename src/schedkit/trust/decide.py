@@ -26,6 +26,7 @@ from schedkit.trust.roots import Roots
 from schedkit.trust.verdicts import read_verdict, write_verdict
 
 LONGEST_PROBLEM = 600
+MOST_SECONDS = 60.0
 
 
 def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime) -> Verdict:
@@ -77,6 +78,11 @@ class _Search:
         self._attested = False
 
     def run(self) -> tuple[Signature, ...]:
+        """All signatures that are trusted; a Refusal if these are too few, NoAnswerError if looking takes too long."""
+        with self._image.registry.limit(MOST_SECONDS, f"{self._image.reference}: looking for signatures"):
+            return self._look()
+
+    def _look(self) -> tuple[Signature, ...]:
         try:
             for candidate in find_candidates(self._image):
                 self._try(candidate)

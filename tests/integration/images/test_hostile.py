@@ -3,6 +3,7 @@
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -428,6 +429,47 @@ def test_a_body_that_only_drips_is_left(server: Server, registry: Registry, monk
         registry.fetch_image(name(server))
     with pytest.raises(NoAnswerError, match="broke off"):
         list(registry.fetch_blob(name(server), DESCRIPTOR))
+
+
+def drip(request: Request) -> None:
+    """A whole list of nothing, a byte at a time."""
+    body = b" " * 20 + json.dumps({"schemaVersion": 2, "manifests": []}).encode()
+    pages = f'<{request.path}x>; rel="next"'
+    request.begin(200, Content_Length=str(len(body)), Content_Type=OCI_INDEX, Link=pages)
+    for byte in body:
+        request.write(bytes([byte]))
+        time.sleep(0.02)
+
+
+def turn_away(request: Request) -> None:
+    request.answer(503, Retry_After="15")
+
+
+def say_nothing(request: Request) -> None:
+    time.sleep(3)
+
+
+@pytest.mark.parametrize("answer", [drip, turn_away, say_nothing])
+def test_time_for_all_requests_is_kept_whatever_a_server_does(server: Server, answer: Answer) -> None:
+    """Endless pages that drip, long pauses, silence: each within its own limit, and all of them together not."""
+    server.says("/v2/", b"")
+
+    def answer_all(request: Request) -> None:
+        answer(request)
+
+    class All(dict[str, Answer]):
+        def get(self, key: str, default: object = None) -> Answer:
+            return super().get(key) or answer_all
+
+    server.answers = All(server.answers)
+    registry = Registry(environ={"HOME": "/nonexistent"})
+    began = time.monotonic()
+    with pytest.raises(NoAnswerError), registry.limit(2.0, "looking"):
+        registry.fetch_referrers(name(server), DESCRIPTOR.digest)
+    assert time.monotonic() - began < 4
+    registry.close()
+    with pytest.raises(NoAnswerError, match="looking took more than 0 seconds"), registry.limit(0.0, "looking"):
+        registry.fetch_tags(name(server))
 
 
 def test_silence_is_told_as_such(server: Server) -> None:

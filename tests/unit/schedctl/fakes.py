@@ -1,6 +1,7 @@
 """Stand-ins for the host's functions; tests/e2e/test_schedctl*.py make the same claims of the real ones."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from schedkit.errors import NotFoundError
@@ -47,6 +48,9 @@ class FakeRegistry(Registry):
 
     def __init__(self) -> None:
         pass
+
+    def limit(self, seconds: float, what: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def fetch_document(self, reference: Reference, *, about: str = "") -> tuple[Descriptor, bytes]:
         raise NotFoundError(f"{reference} is not there")

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, cast
 
 from schedkit.errors import NotFoundError
@@ -31,6 +32,15 @@ class Shelf:
         self.referrers: dict[str, list[dict[str, Any]]] = {}
         self.asked: list[str] = []
         self.fail: Callable[[], None] = lambda: None
+        self.limits: list[float] = []
+        self.limited = False
+
+    @contextmanager
+    def limit(self, seconds: float, what: str) -> Iterator[None]:
+        self.limits.append(seconds)
+        self.limited = True
+        yield
+        self.limited = False
 
     def fetch_document(self, reference: Reference, *, about: str = "") -> tuple[Descriptor, bytes]:
         return self._get(reference.digest or reference.tag or "")
