@@ -63,7 +63,12 @@ class Connections:
         requirement = "CERT_NONE" if unverified else "CERT_REQUIRED"
         if proxy:
             return urllib3.ProxyManager(
-                proxy, maxsize=POOL_SIZE, timeout=timeout, ssl_context=context, cert_reqs=requirement
+                proxy,
+                maxsize=POOL_SIZE,
+                timeout=timeout,
+                ssl_context=context,
+                cert_reqs=requirement,
+                proxy_headers=_make_proxy_headers(proxy),
             )
         return urllib3.PoolManager(maxsize=POOL_SIZE, timeout=timeout, ssl_context=context, cert_reqs=requirement)
 
@@ -106,6 +111,18 @@ def find_proxy(scheme: str, authority: str, environ: Mapping[str, str]) -> str |
     if any(_covers(word.strip().lower(), authority.lower()) for word in exceptions.split(",") if word.strip()):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _make_proxy_headers(proxy: str) -> dict[str, str]:
+    """The user and password in a proxy's URL, which urllib3 does not send by itself."""
+    from urllib.parse import unquote, urlsplit
+
+    import urllib3
+
+    parts = urlsplit(proxy)
+    if not parts.username:
+        return {}
+    return urllib3.make_headers(proxy_basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
 
 
 def _covers(word: str, authority: str) -> bool:

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from schedkit.images.oci import Credentials
-from schedkit.images.reference import HUB
+from schedkit.images.reference import HUB, normalize_registry
 
 IDENTITY = "<token>"  # the user name with which docker's helpers say that the secret is an identity token
-HUB_SERVER = "https://index.docker.io/v1/"  # what docker calls its hub in these files
+HUB_HOST = "index.docker.io/"
+HUB_SERVER = f"https://{HUB_HOST}v1/"  # what docker calls its hub in these files
 HELPER_SECONDS = 15.0
 LARGEST_FILE = 1 << 20
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -82,11 +83,10 @@ def _keys(registry: str, path: str) -> Iterator[str]:
 
 def _normal(key: str) -> str:
     """Docker's keys may be URLs of the registry's first API: https://host/v1/."""
-    if key == HUB_SERVER or key.removeprefix("https://").startswith("index.docker.io"):
-        return HUB
     key, url = (key.partition("://")[2], True) if "://" in key else (key, False)
     key = key.rstrip("/")
-    return re.sub(r"/v[12]$", "", key) if url else key
+    registry, slash, path = (re.sub(r"/v[12]$", "", key) if url or key.startswith(HUB_HOST) else key).partition("/")
+    return f"{normalize_registry(registry)}{slash}{path}"
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -3,12 +3,18 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from schedkit.errors import BadDataError
+
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 OCI_INDEX = "application/vnd.oci.image.index.v1+json"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_INDEX = "application/vnd.docker.distribution.manifest.list.v2+json"
 MANIFESTS = (OCI_MANIFEST, DOCKER_MANIFEST)
 INDEXES = (OCI_INDEX, DOCKER_INDEX)
+
+
+class BadMirrorError(BadDataError):
+    """A mirror sent something else than was asked for, and is asked no more: starting again may help."""
 
 
 class Descriptor(NamedTuple):
@@ -69,4 +75,7 @@ class Content(Protocol):
         """This platform's layers, lowest first."""
 
     def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
-        """The bytes of a blob as they arrive; raises before its end if digest or size are wrong."""
+        """The bytes of a blob as they arrive; raises before its end if digest or size are wrong.
+
+        After a BadMirrorError it may be called again, and the bytes come from elsewhere.
+        """

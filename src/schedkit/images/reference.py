@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 
 HUB = "docker.io"
-HUB_ALIAS = "index.docker.io"
+HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
+HTTPS_PORT = ":443"
 OFFICIAL = "library/"  # where the hub keeps what has a name of one word
 DEFAULT_TAG = "latest"
 LONGEST_NAME = 255
@@ -71,9 +72,25 @@ def parse_reference(text: str, *, default_tag: str | None = DEFAULT_TAG) -> Refe
         lower = "a repository's path has no capital letters"
         rule = "a repository's path is lower case letters and digits, with `.`, `_`, `__`, `-` or `/` between them"
         raise wrong(repr(path), lower if _PATH.fullmatch(path.lower()) else rule)
+    registry = normalize_registry(registry)
     if not tag and not at:
         return Reference(registry, path, default_tag)
     return Reference(registry, path, tag or None, digest or None)
+
+
+def normalize_registry(registry: str) -> str:
+    """One name for one registry, so that policies, logins and mirrors for it are found however it is written.
+
+    Host names ignore case, :443 is where TLS is anyway, and docker's hub has several names.
+    """
+    from schedkit.images.settings import is_loopback
+
+    normal = registry.lower()
+    if not is_loopback(normal):  # where a registry without a port is looked for in plain HTTP first
+        normal = normal.removesuffix(HTTPS_PORT)
+    if not _is_registry(normal):
+        return registry  # of one word, which only its capital letters or its port tell from a path
+    return HUB if normal in HUB_ALIASES else normal
 
 
 def is_digest(text: str) -> bool:
@@ -87,15 +104,19 @@ def is_tag(text: str) -> bool:
     return bool(_TAG.fullmatch(text))
 
 
+def _is_registry(first: str) -> bool:
+    """Whether a first part is a host: it has a dot, a port, or capital letters, which no path has; or is localhost."""
+    return any(mark in first for mark in ".:") or first == "localhost" or first != first.lower()
+
+
 def _split(name: str) -> tuple[str, str]:
     """The registry and the path: a first part is a registry only if it looks like one, as nothing marks it."""
     first, slash, rest = name.partition("/")
-    # A path has no capital letters, so a first part that has some can only be a host.
-    if slash and (any(mark in first for mark in ".:") or first == "localhost" or first != first.lower()):
-        registry, path = (HUB if first == HUB_ALIAS else first), rest
+    if slash and _is_registry(first):
+        registry, path = first, rest
     else:
         registry, path = HUB, name
-    if registry == HUB and path and "/" not in path:
+    if normalize_registry(registry) == HUB and path and "/" not in path:
         path = OFFICIAL + path
     return registry, path
 

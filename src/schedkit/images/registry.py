@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from schedkit.images.documents import (
     parse_tags,
 )
 from schedkit.images.image import Image, Platform
-from schedkit.images.oci import INDEXES, MANIFESTS, Credentials, Descriptor
+from schedkit.images.oci import INDEXES, MANIFESTS, BadMirrorError, Credentials, Descriptor
 from schedkit.images.platforms import choose, fits, is_attestation, read_platform
 from schedkit.images.reference import DEFAULT_TAG, Reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
@@ -38,6 +38,7 @@ LARGEST_PAGE = 4 << 20
 MOST_TAGS = 50_000
 MOST_REFERRERS = 1000
 DEEPEST_INDEX = 3
+NO_REFERRERS = (400, 404, 405, 406)  # what registries without the referrers API answer
 ACCEPT = {"Accept": ", ".join((*MANIFESTS, *INDEXES))}
 
 __all__ = ["Registry", "RegistrySettings"]
@@ -60,7 +61,7 @@ class Registry:
         self.settings = settings
         self._environ = environ
         self._found: dict[tuple[str, str], Found] = {}
-        self._silent: set[str] = set()  # mirrors that did not answer: asked no more
+        self._silent: set[str] = set()  # mirrors that did not answer, or answered wrongly: asked no more
         self._transport = Transport(
             settings, environ=environ, sleep=sleep, connect_seconds=connect_seconds, read_seconds=read_seconds
         )
@@ -152,19 +153,38 @@ class Registry:
         return self.fetch_document(replace(reference, tag=None, digest=digest), about=str(reference))
 
     def fetch_blob(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
-        """Stream a blob of the reference's repository, checked while it streams."""
+        """Stream a blob of the reference's repository, checked while it streams.
+
+        BadMirrorError: a mirror's was wrong. That mirror is asked no more; whoever starts again gets it from elsewhere.
+        """
         about = str(reference)
+        *mirrors, _ = self._endpoints(reference)
+        used: set[Endpoint] = set()
 
         def open_at(offset: int) -> Response:
-            return self._try_each(reference, lambda endpoint: self._open_blob(endpoint, blob, offset, about))
+            def ask(endpoint: Endpoint) -> Response:
+                response = self._open_blob(endpoint, blob, offset, about)
+                used.add(endpoint)
+                return response
 
-        return stream_blob(open_at, blob, about)
+            return self._try_each(reference, ask)
+
+        try:
+            yield from stream_blob(open_at, blob, about)
+        except (BadDataError, NoAnswerError) as error:
+            wrong = used.intersection(mirrors)
+            if not wrong:
+                raise
+            self._silent.update(mirror.authority for mirror in wrong)
+            raise BadMirrorError(error.message) from error
 
     def fetch_bytes(self, reference: Reference, blob: Descriptor, limit: int) -> bytes:
         """A small blob as a whole; one that says it is larger than `limit` is not even asked for."""
         if blob.size > limit:
             raise BadDataError(f"{reference}: {blob.digest} has {blob.size} bytes, more than the {limit} we read")
-        return b"".join(self.fetch_blob(reference, blob))
+        while True:
+            with suppress(BadMirrorError):  # each mirror can be wrong only once
+                return b"".join(self.fetch_blob(reference, blob))
 
     def fetch_referrers(self, reference: Reference, digest: str) -> list[Annotated]:
         """What refers to a digest: the API where there is one, the tag sha256-<hex> where not."""
@@ -210,7 +230,7 @@ class Registry:
 
     def _fetch_referrers(self, endpoint: Endpoint, digest: str, about: str) -> list[Annotated]:
         first = self._client.fetch(endpoint, f"referrers/{digest}", about=about, limit=LARGEST_MANIFEST)
-        fallback = first.status == 404
+        fallback = first.status in NO_REFERRERS
         if fallback:
             tag = digest.replace(":", "-")
             first = self._client.fetch(

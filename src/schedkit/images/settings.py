@@ -13,6 +13,13 @@ class RegistrySettings:
     mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)  # registry → where to look before it, in order
     ca_file: str | None = None  # beside the system's
 
+    def __post_init__(self) -> None:
+        from schedkit.images.reference import normalize_registry
+
+        mirrors = {normalize_registry(name): places for name, places in self.mirrors.items()}
+        object.__setattr__(self, "insecure", frozenset(map(normalize_registry, self.insecure)))
+        object.__setattr__(self, "mirrors", mirrors)
+
     def may_be_plain(self, authority: str) -> bool:
         """Whether plain HTTP to this host[:port] is allowed."""
         return authority in self.insecure or is_loopback(authority)

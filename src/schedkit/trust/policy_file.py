@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
+from schedkit.images.reference import normalize_registry
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
 from schedkit.trust.keys import Key, KeyProblem, parse_key
@@ -141,7 +142,8 @@ class _Reader:
             raise self._wrong(
                 node, f"{text!r} fits no image, as each has a registry and a path", "ghcr.io/me/*, or ** for all images"
             )
-        return text
+        registry, slash, path = text.partition("/")
+        return f"{normalize_registry(registry)}{slash}{path}"
 
     def _url(self, node: "Node") -> str:
         text = self._text(node)

@@ -15,7 +15,7 @@ from schedkit.images.documents import IMAGE_CONFIGS
 from schedkit.images.image import Platform
 from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST, Descriptor
 from schedkit.images.reference import Reference
-from schedkit.images.registry import Registry
+from schedkit.images.registry import Registry, RegistrySettings
 
 from .pushing import digest_of
 from .servers import Answer, Request, Server, serve
@@ -183,6 +183,38 @@ def test_another_range_than_the_one_asked_for_is_refused(server: Server, registr
         list(registry.fetch_blob(name(server), DESCRIPTOR))
 
 
+@pytest.mark.parametrize("wrong", [b"x" * len(BLOB), BLOB[:-1] + b"x", BLOB + b"x", BLOB[:-1]])
+def test_a_mirrors_wrong_blob_is_had_from_the_registry(server: Server, wrong: bytes) -> None:
+    """What was streamed of it cannot be taken back; whoever starts again gets it from elsewhere."""
+
+    def send_wrong(request: Request) -> None:
+        request.begin(200)
+        request.write(wrong)
+        request.hang_up()
+
+    server.says(BLOB_PATH, BLOB)
+    with serve() as mirror, serve() as second:
+        for one in (mirror, second):
+            one.answers[BLOB_PATH] = send_wrong
+        settings = RegistrySettings(mirrors={server.address: [mirror.address, second.address]})
+        registry = Registry(settings, environ={"HOME": "/nonexistent"}, sleep=lambda _: None)
+        assert registry.fetch_bytes(name(server), DESCRIPTOR, 1 << 20) == BLOB
+        assert b"".join(registry.fetch_blob(name(server), DESCRIPTOR)) == BLOB
+        assert BLOB_PATH in mirror.paths
+        registry.close()
+
+
+def test_a_registrys_wrong_blob_is_final_whatever_its_mirrors_sent(server: Server) -> None:
+    with serve() as mirror:
+        for one in (server, mirror):
+            one.says(BLOB_PATH, b"x" * len(BLOB))
+        settings = RegistrySettings(mirrors={server.address: [mirror.address]})
+        registry = Registry(settings, environ={"HOME": "/nonexistent"})
+        with pytest.raises(BadDataError, match="was asked for"):
+            registry.fetch_bytes(name(server), DESCRIPTOR, 1 << 20)
+        registry.close()
+
+
 def test_an_empty_blob_is_one(server: Server, registry: Registry) -> None:
     assert list(registry.fetch_blob(name(server), Descriptor("x/y", digest_of(b""), 0))) == []
     with pytest.raises(BadDataError):
@@ -331,7 +363,18 @@ def test_the_referrers_api_is_used_where_there_is_one(server: Server, registry: 
     assert [entry.artifact_type for entry in found] == ["a/0", "a/1"]
 
 
-@pytest.mark.parametrize("status", [400, 403, 500])
+@pytest.mark.parametrize("status", [400, 404, 405, 406])
+def test_referrers_are_looked_for_under_their_tag_where_a_registry_does_not_know_the_api(
+    server: Server, registry: Registry, status: int
+) -> None:
+    server.says(f"/v2/scx/referrers/{DESCRIPTOR.digest}", b"", status)
+    assert registry.fetch_referrers(name(server), DESCRIPTOR.digest) == []
+    listed = json.dumps({"schemaVersion": 2, "manifests": [describe(b"x", OCI_MANIFEST)]}).encode()
+    server.says(f"/v2/scx/manifests/{DESCRIPTOR.digest.replace(':', '-')}", listed, Content_Type=OCI_INDEX)
+    assert [one.digest for one in registry.fetch_referrers(name(server), DESCRIPTOR.digest)] == [digest_of(b"x")]
+
+
+@pytest.mark.parametrize("status", [403, 410, 500])
 def test_referrers_that_cannot_be_asked_for_are_not_none(server: Server, registry: Registry, status: int) -> None:
     server.says(f"/v2/scx/referrers/{DESCRIPTOR.digest}", b"", status)
     with pytest.raises(SchedkitError):

@@ -1,8 +1,13 @@
 """Which hosts are asked through a proxy, and which may be plain."""
 
+import base64
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from urllib3.exceptions import HTTPError
 
 from schedkit.errors import BadDataError, NotFoundError
 from schedkit.images.connections import Connections, find_proxy
@@ -61,3 +66,29 @@ def test_a_file_of_authorities_that_is_not_there_or_is_none_is_an_error(tmp_path
         Connections(RegistrySettings(ca_file=str(missing)), {}).pool("https", "ghcr.io")
     with pytest.raises(BadDataError, match=r"torn\.crt"):
         Connections(RegistrySettings(ca_file=str(torn)), {}).pool("https", "ghcr.io")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_login_in_a_proxys_url_is_sent_to_the_proxy(scheme: str) -> None:
+    """With CONNECT for TLS, with the request itself for plain HTTP."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                heard.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 502 no\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        proxy = f"http://me:hunter%202@127.0.0.1:{listener.getsockname()[1]}"
+        connections = Connections(RegistrySettings(), {f"{scheme}_proxy": proxy})
+        pool = connections.pool(scheme, "registry.example")
+        with suppress(HTTPError):
+            pool.request("GET", f"{scheme}://registry.example/v2/", retries=False).close()
+        thread.join()
+        connections.close()
+    login = base64.b64encode(b"me:hunter 2")
+    assert b"proxy-authorization: basic " + login.lower() in heard[0].lower()
+    assert b"Basic " + login in heard[0]

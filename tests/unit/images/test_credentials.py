@@ -87,6 +87,20 @@ def test_the_hub_has_many_names(home: Home, key: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "key",
+    [
+        "index.docker.io.corp.example",
+        "https://index.docker.io.corp.example/v1/",
+        "index.docker.iox",
+        "corp.example/index.docker.io",
+    ],
+)
+def test_a_name_that_begins_like_the_hubs_is_not_the_hub(home: Home, key: str) -> None:
+    home.write("home/.docker/config.json", {"auths": {key: auth("me", "s")}})
+    assert home.find("docker.io", "library/x").credentials is None
+
+
+@pytest.mark.parametrize(
     "key", ["https://host.example:5000", "http://host.example:5000/v2/", "https://host.example:5000/v1/"]
 )
 def test_keys_may_be_urls(home: Home, key: str) -> None:

@@ -29,7 +29,7 @@ SHA512 = f"sha512:{HEX}{HEX}"
         ("[::1]:5000/scx:v1", Reference("[::1]:5000", "scx", "v1")),
         ("[2001:db8::1]/scx", Reference("[2001:db8::1]", "scx", "latest")),
         ("HOST/scx", Reference("HOST", "scx", "latest")),
-        ("Ghcr.io/scx", Reference("Ghcr.io", "scx", "latest")),
+        ("Ghcr.io/scx", Reference("ghcr.io", "scx", "latest")),
         ("host/scx", Reference("docker.io", "host/scx", "latest")),
         ("scx:5000", Reference("docker.io", "library/scx", "5000")),
         (f"scx@{SHA256}", Reference("docker.io", "library/scx", None, SHA256)),
@@ -40,6 +40,15 @@ SHA512 = f"sha512:{HEX}{HEX}"
         (f"ghcr.io/scx:{'t' * 128}", Reference("ghcr.io", "scx", "t" * 128)),
         (f"ghcr.io/{'p' * 255}", Reference("ghcr.io", "p" * 255, "latest")),
         ("scx:_", Reference("docker.io", "library/scx", "_")),
+        ("GHCR.io:443/scx", Reference("ghcr.io", "scx", "latest")),
+        ("registry-1.docker.io/scx", Reference("docker.io", "library/scx", "latest")),
+        ("Index.Docker.io:443/me/scx", Reference("docker.io", "me/scx", "latest")),
+        ("ghcr.io:5443/scx", Reference("ghcr.io:5443", "scx", "latest")),
+        # Without its port or its capitals this would be a path of docker's hub.
+        ("host:443/scx", Reference("host:443", "scx", "latest")),
+        # Without its port it would be looked for in plain HTTP.
+        ("localhost:443/scx", Reference("localhost:443", "scx", "latest")),
+        ("[FE80::1]:5000/scx", Reference("[fe80::1]:5000", "scx", "latest")),
     ],
 )
 def test_reference_means(text: str, meaning: Reference) -> None:
@@ -99,3 +108,9 @@ def test_a_full_reference_is_written_as_it_is_read(text: str) -> None:
 
 def test_no_tag_can_be_left_out() -> None:
     assert parse_reference("ghcr.io/a/scx", default_tag=None) == Reference("ghcr.io", "a/scx")
+
+
+@pytest.mark.parametrize("text", ["GHCR.io/scx", "ghcr.io:443/scx", "host:443/scx", "HOST/scx", "Localhost/scx"])
+def test_a_reference_written_in_full_means_the_same_again(text: str) -> None:
+    meaning = parse_reference(text)
+    assert parse_reference(str(meaning)) == meaning

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from schedkit.images.reference import parse_reference
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Pattern
 from schedkit.trust.policy import DEFAULT_POLICY, read_policy
@@ -41,6 +42,18 @@ def write(folder: Path, text: str | bytes) -> Path:
     path = folder / "policy.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+@pytest.mark.parametrize(
+    "written", ["GHCR.io/me/x", "ghcr.io:443/me/x", "Ghcr.Io:443/me/x", "ghcr.io/me/x:v1"], ids=str
+)
+def test_scope_is_for_a_registry_however_it_is_written(folder: Path, written: str) -> None:
+    """Else another spelling of the same registry would get a laxer rule."""
+    scope = "images: ['GHCR.io:443/me/*']\n    keys: [{path: keys/second.pub}]"
+    policy = read_policy(write(folder, f"keys: [{{path: cosign.pub}}]\nscopes:\n  - {scope}\n"))
+    rule = policy.for_image(parse_reference(written).repository)
+    assert rule is policy.rules[0]
+    assert rule.images == ("ghcr.io/me/*",)
 
 
 def test_everything_that_a_policy_may_say(folder: Path, sigstore: Sigstore) -> None:

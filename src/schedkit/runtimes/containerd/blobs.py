@@ -8,7 +8,7 @@ from contextlib import suppress
 import grpc
 
 from schedkit.errors import BadDataError, SchedkitError
-from schedkit.images.oci import Descriptor
+from schedkit.images.oci import BadMirrorError, Descriptor
 from schedkit.runtimes.containerd import calls
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import AlreadyThereError, Client
@@ -97,11 +97,15 @@ class BlobWrite:
         self._first_answer.wait()
         offset = self._offset
         try:
-            if not self._over and offset != blob.size:
+            while not self._over and offset != blob.size:
                 offset = 0  # at which containerd drops what it has
-                for piece in split_evenly(self._fetch()):
-                    yield self._ask(action=m.WRITE_ACTION_WRITE, offset=offset, data=piece)
-                    offset += len(piece)
+                try:
+                    for piece in split_evenly(self._fetch()):
+                        yield self._ask(action=m.WRITE_ACTION_WRITE, offset=offset, data=piece)
+                        offset += len(piece)
+                except BadMirrorError:
+                    offset = -1
+                    continue  # from the next mirror, or the registry
                 if offset != blob.size:
                     raise BadDataError(f"{blob.digest} is {offset} bytes long and should be {blob.size}")
         except BaseException as error:  # grpc would print it and say only that the call failed
