@@ -18,7 +18,7 @@ class Label(StrEnum):
     ARGS = "org.schedkit.args"  # a JSON list
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
-    VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed`
+    VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed` or `untrusted-allowed`
     CONTAINER = "org.schedkit.container"  # on containerd, where we choose it: the container's own id
     NAME = "org.schedkit.name"  # on containerd, whose containers have no name
     STARTED = "org.schedkit.started"  # when it was last started; on containerd, which does not note that

@@ -18,7 +18,7 @@ MANAGED = CONTAINER | {
     "scheduler": "the catalog name, or the last word of the image's path",
     "attached": "yes, no or unknown: whether its scheduler is the one in the kernel's slot",
     "why": "why it is not, or why nobody knows",
-    "verified": "who signed the image, or unsigned-allowed; null where nobody noted it",
+    "verified": "who signed the image, or unsigned-allowed or untrusted-allowed; null where nobody noted it",
     "restart": "no, on-failure or on-failure:N",
     "supervised": "whether somebody is there to restart it; null without a restart policy",
 }
@@ -149,7 +149,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "digest": "what it points to",
         "manifest": "this platform's manifest, which is what was pulled",
         "driver": "into which runtime",
-        "verified": "who signed it, or unsigned-allowed",
+        "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
     },
     "run": {"scheduler": "which one", **_below("container", ATTACHED)},
     "switch": {

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from schedkit.errors import NotFoundError, SchedkitError
+from schedkit.errors import NotFoundError
 from schedkit.host.model import Verify
 from schedkit.images.image import Image
 from schedkit.schedctl.options import Function, keep_flag
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from schedkit.runtimes.model import Runtime
     from schedkit.schedctl.session import Session
     from schedkit.schedctl.settings import Settings
+    from schedkit.trust.errors import Refusal
     from schedkit.trust.model import Verdict
     from schedkit.trust.policy import Policy
 
 UNSIGNED_ALLOWED = "unsigned-allowed"  # what Label.VERIFIED says then
+UNTRUSTED_ALLOWED = "untrusted-allowed"  # signed, and by nobody whom the policy trusts
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
@@ -22,23 +24,13 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
     """What the settings make of an image's signatures, before it goes into a runtime."""
 
     def check(image: Image) -> str:
-        from schedkit.trust.errors import PolicyError, Refusal, UnverifiedError
+        from schedkit.trust.errors import Refusal
 
         policy = read_trust_policy(session.settings)
         try:
             verdict = verify_image(session, image, policy)
-        except PolicyError:
-            raise
-        except SchedkitError as error:
-            if not session.settings.allow_unsigned:
-                if isinstance(error, Refusal | UnverifiedError):
-                    error.hint = f"{error.hint}; {CONSENT}"
-                raise
-            session.talk.warn(
-                f"{image.reference} is NOT VERIFIED and will run privileged, in the kernel's scheduler: "
-                f"--allow-unsigned says that you trust whoever made it ({error.message})"
-            )
-            who = UNSIGNED_ALLOWED
+        except Refusal as refusal:
+            who = _allow(session, image, policy, refusal)
         else:
             session.talk.step(f"verified: {verdict.who}")
             who = verdict.who
@@ -51,6 +43,26 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
         return who
 
     return check
+
+
+def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal") -> str:
+    """What Label.VERIFIED says of an image that runs with the user's consent; the refusal itself without."""
+    from schedkit.trust.errors import UnsignedError
+
+    unsigned = isinstance(refusal, UnsignedError)
+    if unsigned and policy.allows_unsigned(image.repository):
+        session.talk.step(f"{image.reference} is not signed, which {policy.origin} allows for it (allowUnsigned)")
+        return UNSIGNED_ALLOWED
+    if not refusal.may_be_allowed:  # a bad signature is worse than none
+        raise refusal
+    if not session.settings.allow_unsigned:
+        refusal.hint = f"{refusal.hint}; {CONSENT}"
+        raise refusal
+    session.talk.warn(
+        f"{image.reference} is NOT VERIFIED and will run privileged, in the kernel's scheduler: "
+        f"--allow-unsigned says that you trust whoever made it ({refusal.message})"
+    )
+    return UNSIGNED_ALLOWED if unsigned else UNTRUSTED_ALLOWED
 
 
 def verify_image(session: "Session", image: Image, policy: "Policy") -> "Verdict":
@@ -77,13 +89,15 @@ def read_trust_policy(settings: "Settings") -> "Policy":
 
 
 def policy_option(function: Function) -> Function:
-    """Whose signatures count."""
-    return keep_flag("--trust-policy", metavar="FILE", help="Whose signatures count (SCHEDCTL_TRUST_POLICY).")(function)
+    """Whose signatures are trusted."""
+    return keep_flag(
+        "--trust-policy", metavar="FILE", help="Trust policy (default: built-in) [env: SCHEDCTL_TRUST_POLICY]."
+    )(function)
 
 
 def offline_option(function: Function) -> Function:
     """For machines, and moments, without network."""
-    return keep_flag("--offline", is_flag=True, help="Ask no network: only what was verified here before counts.")(
+    return keep_flag("--offline", is_flag=True, help="Use no network: run only what was verified here before.")(
         function
     )
 
@@ -91,6 +105,8 @@ def offline_option(function: Function) -> Function:
 def trust_options(function: Function) -> Function:
     """The options of every command that lets an image in."""
     unsigned = keep_flag(
-        "--allow-unsigned", is_flag=True, help="Run it though nobody vouches for it (SCHEDCTL_ALLOW_UNSIGNED)."
+        "--allow-unsigned",
+        is_flag=True,
+        help="Run an image that is not signed, or by nobody trusted [env: SCHEDCTL_ALLOW_UNSIGNED].",
     )
     return policy_option(offline_option(unsigned(function)))

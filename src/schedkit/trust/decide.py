@@ -36,6 +36,8 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
     trusted root are the same as then.
     """
     rule = policy.for_image(image.repository)
+    if rule is None and policy.allows_unsigned(image.repository):
+        rule = Rule("allowUnsigned")  # nobody's signature is trusted, and none is needed; but a bad one is a bad one
     if rule is None:
         raise UntrustedError(
             f"the trust policy {policy.origin} has no rule for {image.repository}",
@@ -129,13 +131,12 @@ class _Search:
             return UnsignedError(f"{name} is not signed{but}", hint=f"the policy wants a signature by {rule}")
         reason = next(reason for reason in RefusalReason if any(one.reason is reason for one in attempts))
         best = next(one for one in attempts if one.reason is reason)
-        others = f" (and {len(attempts) - 1} more that do not count)" if len(attempts) > 1 else ""
+        others = f" (and {len(attempts) - 1} more that are not trusted)" if len(attempts) > 1 else ""
         signer = f"is signed by {best.who}" if best.who else "has something that is no signature of it"
-        return REFUSALS[reason](
-            f"{name} {signer}: {best.problem}{others}",
-            hint=f"the policy's rule for it: {rule.name}; who may sign: {rule}",
-            attempts=attempts,
-        )
+        hint = f"the policy's rule for it: {rule.name}; who may sign: {rule}"
+        if reason is RefusalReason.BAD_SIGNATURE:
+            hint = f"do not run it: somebody changed it, or put the signature of another image there; {hint}"
+        return REFUSALS[reason](f"{name} {signer}: {best.problem}{others}", hint=hint, attempts=attempts)
 
 
 def count_signers(accepted: Sequence[Accepted]) -> int:

@@ -20,6 +20,13 @@ class Refusal(SchedkitError):
         self.attempts = tuple(attempts)
 
     @property
+    def may_be_allowed(self) -> bool:
+        """Whether the user may run it all the same: it is not signed, or by others only, and nothing else is wrong."""
+        return isinstance(self, UnsignedError | UntrustedError) and all(
+            attempt.reason is RefusalReason.UNTRUSTED for attempt in self.attempts
+        )
+
+    @property
     def log(self) -> tuple[str, ...]:
         """A line for each attempt, for people to read before the error."""
         return tuple(str(attempt) for attempt in self.attempts)

@@ -1,8 +1,9 @@
-"""Whose signatures count: rules for images, the first that fits, and the rest of the policy for all others."""
+"""Whose signatures are trusted: rules for images, the first that fits, and the rest of the policy for all others."""
 
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +34,7 @@ class Rule:
     identities: tuple[Identity, ...] = ()
     threshold: int = 1  # how many different ones of these
     require_log: bool | None = None  # None: for identities yes; for keys only if there is a rekor_url
-    rekor_url: str = ""  # the one log that counts; empty: all of the trusted root
+    rekor_url: str = ""  # the one trusted log; empty: all of the trusted root
     root: Root | None = None  # None: the public one
 
     @property
@@ -51,13 +52,13 @@ class Rule:
 
     def fits(self, repository: str) -> bool:
         """Whether this rule is for images of a repository."""
-        return not self.images or any(re.fullmatch(_translate(pattern), repository) for pattern in self.images)
+        return not self.images or _fits(self.images, repository)
 
     def __str__(self) -> str:
         wanted = [*map(str, self.keys), *map(str, self.identities)]
         if self.threshold > 1:
             return f"{self.threshold} of: {'; '.join(wanted)}"
-        return " or ".join(wanted)
+        return " or ".join(wanted) or "nobody"
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Policy:
 
     origin: str
     rules: tuple[Rule, ...]
+    allow_unsigned: tuple[str, ...] = ()  # images that may run though nobody signed them
 
     @cached_property
     def hash(self) -> str:
@@ -87,8 +89,12 @@ class Policy:
         return f"sha256:{hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()}"
 
     def for_image(self, repository: str) -> Rule | None:
-        """The rule that counts for a repository (registry and path); None if the policy has none."""
+        """The rule for a repository (registry and path); None if the policy has none."""
         return next((rule for rule in self.rules if rule.fits(repository)), None)
+
+    def allows_unsigned(self, repository: str) -> bool:
+        """Whether an image of this repository may run if nobody signed it; if somebody did, its rule decides."""
+        return _fits(self.allow_unsigned, repository)
 
 
 DEFAULT_POLICY = Policy(
@@ -119,6 +125,10 @@ def read_policy(path: str | Path) -> Policy:
             f"the trust policy {path} cannot be read: {error.strerror}", hint="without it, no image may run"
         ) from error
     return parse_policy(data, str(path), Path(path).parent)
+
+
+def _fits(patterns: Iterable[str], repository: str) -> bool:
+    return any(re.fullmatch(_translate(pattern), repository) for pattern in patterns)
 
 
 def _translate(pattern: str) -> str:

@@ -19,7 +19,7 @@ DEEPEST = 16
 MOST = 256  # rules, keys, identities
 LARGEST_KEY = 64 * 1024
 RULE_FIELDS = ("keys", "identities", "threshold", "requireLog", "rekorURL", "trustedRoot")
-POLICY_FIELDS = (*RULE_FIELDS, "scopes")
+POLICY_FIELDS = (*RULE_FIELDS, "scopes", "allowUnsigned")
 SCOPE_FIELDS = ("images", *RULE_FIELDS)
 _IMAGES = re.compile(r"[a-zA-Z0-9.:_*/\[\]-]+")
 
@@ -42,16 +42,17 @@ class _Reader:
         tree = self._compose(data)
         table = self._table(tree, POLICY_FIELDS, "the policy")
         scopes = [self._scope(node) for node in self._list(table, "scopes")]
+        unsigned = tuple(self._pattern(item) for item in self._list(table, "allowUnsigned"))
         rules = list(scopes)
         if "keys" in table or "identities" in table:
             rules.append(self._rule(tree, table, "default", ()))
-        elif not scopes:
+        elif not scopes and not unsigned:
             raise self._wrong(tree, "the policy trusts nobody", "name keys or identities, or scopes that do")
         elif left := next((name for name in RULE_FIELDS if name in table), None):
             raise self._wrong(
                 table[left], f"{left} belongs to keys or identities beside it", "scopes have a field of that name too"
             )
-        return Policy(self._origin, tuple(rules))
+        return Policy(self._origin, tuple(rules), unsigned)
 
     def _scope(self, node: "Node") -> Rule:
         table = self._table(node, SCOPE_FIELDS, "a scope")

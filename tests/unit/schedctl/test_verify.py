@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import SchedkitError
+from schedkit.errors import SchedkitError, UnavailableError
 from schedkit.images.image import Image
 from schedkit.images.reference import Reference
 from schedkit.schedctl.session import Session
@@ -103,9 +103,55 @@ def test_allow_unsigned_still_tells_who_signed_and_else_warns_with_the_reason(
     registry: Registry, tmp_path: Path
 ) -> None:
     assert read("pull", NAME, "--allow-unsigned")["verified"].startswith("key SHA256:")
-    result = call("pull", NAME, "--allow-unsigned", "--trust-policy", wants_another(tmp_path))
+    words = ("pull", NAME, "--allow-unsigned", "--trust-policy", wants_another(tmp_path))
+    result = call(*words)
     assert "NOT VERIFIED" in result.stderr
     assert "no key of the policy made this signature" in result.stderr
+    assert read(*words)["verified"] == "untrusted-allowed"
+    registry.referrers.clear()
+    assert read(*words)["verified"] == "unsigned-allowed"
+
+
+@pytest.mark.parametrize("consent", [(), ("--allow-unsigned",)])
+def test_bad_signature_is_refused_with_consent_too_and_the_hint_does_not_advise_it(
+    registry: Registry, runtime: FakeRuntime, consent: tuple[str, ...]
+) -> None:
+    registry.referrers.clear()
+    registry.add_bundle(registry.image.digest, sign_bundle("sha256:" + "b" * 64, KEY))
+    refused = call("pull", NAME, *consent, code=25)
+    assert isinstance(refused.exception, SchedkitError)
+    assert "--allow-unsigned" not in refused.exception.hint
+    assert "do not run it" in refused.exception.hint
+    assert runtime.pulled == []
+
+
+def test_registry_that_does_not_answer_is_refused_with_consent_too(registry: Registry, runtime: FakeRuntime) -> None:
+    """Whether it is signed is then not known."""
+
+    def fail() -> None:
+        raise UnavailableError("no network")
+
+    registry.fail = fail
+    call("pull", NAME, "--allow-unsigned", code=69)
+    assert runtime.pulled == []
+
+
+def test_consent_can_be_scoped_in_the_policy(registry: Registry, runtime: FakeRuntime, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    registry.referrers.clear()
+    policy.write_text("keys: [{path: cosign.pub}]\nallowUnsigned: [registry.test/schedkit/*]\n")
+    said = call("pull", NAME)
+    assert "is not signed, which" in said.stderr
+    assert "NOT VERIFIED" not in said.stderr
+    assert read("pull", NAME)["verified"] == "unsigned-allowed"
+    verified = call("verify", NAME, code=21)
+    assert isinstance(verified.exception, SchedkitError)
+    assert "lets it run all the same" in verified.exception.hint
+    registry.add_bundle(registry.image.digest, sign_bundle("sha256:" + "b" * 64, KEY))
+    call("pull", NAME, code=25)
+    registry.referrers.clear()
+    policy.write_text("keys: [{path: cosign.pub}]\nallowUnsigned: [registry.test/other/*]\n")
+    call("pull", NAME, code=21)
 
 
 def test_policy_that_is_wrong_is_an_error_also_with_allow_unsigned(registry: Registry, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_every_signature_tried_is_named_with_what_is_wrong(shelf: Shelf) -> None
         "layer 2",
         "referrer",
     ]
-    assert "and 2 more that do not count" in refusal.message
+    assert "and 2 more that are not trusted" in refusal.message
     assert len(refusal.log) == 3
 
 
@@ -123,6 +123,48 @@ def test_threshold_counts_one_identity_of_the_policy_once(shelf: Shelf, sigstore
         refuse(image, trust(make_key(), sigstore=sigstore, identities=(OURS,), threshold=2)), UntrustedError
     )
     assert len(check(image, twice).signatures) == 2
+
+
+def test_consent_covers_what_is_unsigned_or_by_others_and_nothing_that_is_bad(shelf: Shelf, sigstore: Sigstore) -> None:
+    image, policy = make_image(shelf), trust(make_key(), sigstore=sigstore, identities=(OURS,))
+    assert refuse(image, policy).may_be_allowed
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, make_key()))
+    refusal = refuse(image, policy)
+    assert isinstance(refusal, UntrustedError)
+    assert refusal.may_be_allowed
+    bad = [
+        sign_bundle(image.digest, sigstore.issue(start=NOW - timedelta(days=9)), sigstore),  # expired
+        sign_bundle(image.digest, sigstore.issue()),  # in no log
+        sign_bundle("sha256:" + "b" * 64, make_key()),  # of another image
+        {"mediaType": BUNDLE},
+    ]
+    for bundle in bad:
+        kept = shelf.referrers[image.digest][:]
+        shelf.add_bundle(image.digest, bundle)
+        assert not refuse(image, policy).may_be_allowed, "beside one of somebody else's, too"
+        shelf.referrers[image.digest] = shelf.referrers[image.digest][-1:]
+        assert not refuse(image, policy).may_be_allowed
+        shelf.referrers[image.digest] = kept
+
+
+def test_bad_signature_is_told_as_a_reason_not_to_run_it(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle("sha256:" + "b" * 64, make_key()))
+    refusal = refuse(image, trust(make_key()))
+    assert isinstance(refusal, BadSignatureError)
+    assert refusal.hint.startswith("do not run it")
+
+
+def test_policy_that_only_allows_the_unsigned_still_refuses_what_is_bad(shelf: Shelf) -> None:
+    image = make_image(shelf)
+    policy = Policy("policy.yaml", (), ("registry.test/**",))
+    assert isinstance(refuse(image, policy), UnsignedError)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, make_key()))
+    refusal = refuse(image, policy)
+    assert isinstance(refusal, UntrustedError)
+    assert "the policy wants nobody" in refusal.message
+    shelf.add_bundle(image.digest, sign_bundle("sha256:" + "b" * 64, make_key()))
+    assert not refuse(image, policy).may_be_allowed
 
 
 def test_image_for_which_there_is_no_rule_is_refused(shelf: Shelf) -> None:

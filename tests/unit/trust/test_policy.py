@@ -56,6 +56,25 @@ def test_scope_is_for_a_registry_however_it_is_written(folder: Path, written: st
     assert rule.images == ("ghcr.io/me/*",)
 
 
+def test_images_that_may_be_unsigned_are_named_by_patterns(folder: Path) -> None:
+    policy = read_policy(write(folder, "keys: [{path: cosign.pub}]\nallowUnsigned: ['registry.lan:5000/me/*']\n"))
+    assert policy.allow_unsigned == ("registry.lan:5000/me/*",)
+    assert policy.allows_unsigned("registry.lan:5000/me/scx")
+    assert not policy.allows_unsigned("registry.lan:5000/you/scx")
+    assert not policy.allows_unsigned("registry.lan:5000/me/deeper/scx")
+    alone = read_policy(write(folder, "allowUnsigned: ['localhost:5000/**']\n"))
+    assert alone.rules == ()
+    assert not DEFAULT_POLICY.allows_unsigned("ghcr.io/schedkit/scx_rusty")
+
+
+@pytest.mark.parametrize(
+    "text", ["allowUnsigned: true", "allowUnsigned: []", "allowUnsigned: [5]", "allowUnsigned: ['ghcr.io/me/x:v1']"]
+)
+def test_consent_that_is_none_is_refused(folder: Path, text: str) -> None:
+    with pytest.raises(PolicyError):
+        read_policy(write(folder, text))
+
+
 def test_everything_that_a_policy_may_say(folder: Path, sigstore: Sigstore) -> None:
     policy = read_policy(write(folder, WHOLE))
     scope, default = policy.rules

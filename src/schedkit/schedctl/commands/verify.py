@@ -37,7 +37,7 @@ def command(session: Session, name: str, version: str | None) -> None:
 
     `run`, `switch` and `pull` decide by the same rule. The exit code says why not: docs/exit-codes.md.
     """
-    from schedkit.trust.errors import Refusal
+    from schedkit.trust.errors import Refusal, UnsignedError
 
     policy = read_trust_policy(session.settings)
     named = session.find(name, version)
@@ -52,6 +52,8 @@ def command(session: Session, name: str, version: str | None) -> None:
     try:
         verdict = verify_image(session, image, policy)
     except Refusal as refusal:
+        if isinstance(refusal, UnsignedError) and policy.allows_unsigned(image.repository):
+            refusal.hint = f"{policy.origin} lets it run all the same (allowUnsigned)"
         if session.output.json:
             fields = _refused_fields(session, refusal)
             session.output.show(lambda: {**common, **fields}, str)
