@@ -63,7 +63,8 @@ def _check_entry(entry: Entry, log: Log, *, proof_needed: bool) -> LogEntry:
     index, integrated = entry.index, None
     if entry.proof is not None:
         check_inclusion(entry.body, entry.proof)
-        check_checkpoint(entry.proof, log)
+        # With a SET the log itself says where the entry is; without, the proof does, and its size must be the log's.
+        check_checkpoint(entry.proof, log, sized=entry.promise is None)
         index = entry.proof.index
     if entry.promise is not None:
         integrated = _check_set(entry, entry.promise, log)
@@ -108,8 +109,8 @@ def check_inclusion(body: bytes, proof: Proof) -> None:
         raise bad_signature("the proof that its log entry is in the log does not hold")
 
 
-def check_checkpoint(proof: Proof, log: Log) -> None:
-    """That the log signed the root and the size (a signed note: text, an empty line, and signatures)."""
+def check_checkpoint(proof: Proof, log: Log, *, sized: bool) -> None:
+    """That the log signed the root, and if `sized` the size (a signed note: text, an empty line, and signatures)."""
     text, gap, signatures = proof.checkpoint.partition("\n\n")
     lines = text.split("\n")
     if not gap or len(lines) < 3:
@@ -117,7 +118,7 @@ def check_checkpoint(proof: Proof, log: Log) -> None:
     # Witnesses may sign it too: the log's own signature has the name and the key hint of the log.
     if not any(_is_noted(line, log, text) for line in signatures.split("\n")[:MOST_NOTE_SIGNATURES]):
         raise bad_signature("the checkpoint of its log entry is not signed by the log")
-    if lines[1:3] != [str(proof.tree_size), base64.b64encode(proof.root).decode()]:
+    if lines[2] != base64.b64encode(proof.root).decode() or (sized and lines[1] != str(proof.tree_size)):
         raise bad_signature("the checkpoint of its log entry is of another state of the log than the proof")
 
 

@@ -297,16 +297,23 @@ def test_checkpoint_of_another_state_of_the_log_does_not_count(
     assert "another state of the log" in refuse(put_bundle(shelf, sigstore, change), policy).message
 
 
-def test_checkpoint_of_another_size_than_the_proof_does_not_count(
-    shelf: Shelf, sigstore: Sigstore, policy: Policy
-) -> None:
-    """Signed by the log and with the same root: else whoever brings it chooses the entry's place in the log."""
-
-    def change(bundle: dict[str, Any]) -> None:
-        proof = bundle["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]
-        proof["checkpoint"]["envelope"] = sigstore.sign_note(f"rekor.test - 1\n12\n{proof['rootHash']}\n")
-
-    assert "another state of the log" in refuse(put_bundle(shelf, sigstore, change), policy).message
+def test_checkpoint_of_another_size_than_the_proof_does_not_count(shelf: Shelf, sigstore: Sigstore) -> None:
+    """Signed by the log and with the same root: without a SET, whoever brings it would choose the entry's place."""
+    key, image = make_key(), make_image(shelf)
+    policy = trust(key, sigstore=sigstore, require_log=True)
+    bundle = sign_bundle(image.digest, key, sigstore)
+    entry = bundle["verificationMaterial"]["tlogEntries"][0]
+    entry.pop("inclusionPromise")
+    proof = entry["inclusionProof"]
+    for size in (12, int(proof["treeSize"])):
+        proof["checkpoint"]["envelope"] = sigstore.sign_note(f"rekor.test - 1\n{size}\n{proof['rootHash']}\n")
+        shelf.referrers.clear()
+        shelf.add_bundle(image.digest, bundle)
+        if size == 12:
+            assert "another state of the log" in refuse(image, policy).message
+    (signature,) = check(image, policy).signatures
+    assert signature.log is not None
+    assert signature.log.index == 3
 
 
 @pytest.mark.parametrize("promise", [True, False])
