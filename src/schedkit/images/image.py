@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from schedkit.images.oci import Credentials, Descriptor
+from schedkit.images.oci import Descriptor, Source
 from schedkit.images.reference import Reference
 
 if TYPE_CHECKING:
@@ -58,14 +58,9 @@ class Image:
         return self.config.size + sum(layer.size for layer in self.layers)
 
     @property
-    def credentials(self) -> Credentials | None:
-        """For runtimes that pull for themselves."""
-        return self.registry.find_credentials(self.source)
-
-    @property
-    def insecure(self) -> bool:
-        """Whether the user allowed plain HTTP or an unverified certificate for this registry."""
-        return self.registry.is_insecure(self.source.registry)
+    def sources(self) -> Sequence[Source]:
+        """Mirrors and its own repository, for runtimes that pull for themselves."""
+        return self.registry.find_sources(self.source)
 
     def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
         """The bytes of a blob as they arrive, checked against its digest and size."""

@@ -35,6 +35,14 @@ class Credentials(NamedTuple):
         return f"Credentials(username={self.username!r})"
 
 
+class Source(NamedTuple):
+    """One place to pull from: a mirror's repository, or the image's own."""
+
+    repository: str  # registry and path
+    credentials: Credentials | None
+    insecure: bool  # the user allowed plain HTTP or an unverified certificate for this registry
+
+
 class Content(Protocol):
     """One image, exactly, and the way to its bytes. `images.Image` is one; runtimes only read it."""
 
@@ -55,12 +63,8 @@ class Content(Protocol):
         """This platform's manifest, the last of `manifests`. It was verified, and runtimes run it and nothing else."""
 
     @property
-    def credentials(self) -> Credentials | None:
-        """For runtimes that pull for themselves."""
-
-    @property
-    def insecure(self) -> bool:
-        """Whether the user allowed plain HTTP or an unverified certificate for this registry."""
+    def sources(self) -> Sequence[Source]:
+        """For runtimes that pull for themselves: mirrors in order, and at last the image's own repository."""
 
     @property
     def manifests(self) -> Sequence[tuple[Descriptor, bytes]]:

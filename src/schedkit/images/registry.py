@@ -25,7 +25,7 @@ from schedkit.images.documents import (
     parse_tags,
 )
 from schedkit.images.image import Image, Platform
-from schedkit.images.oci import INDEXES, MANIFESTS, BadMirrorError, Credentials, Descriptor
+from schedkit.images.oci import INDEXES, MANIFESTS, BadMirrorError, Descriptor, Source
 from schedkit.images.platforms import choose, fits, is_attestation, read_platform
 from schedkit.images.reference import DEFAULT_TAG, Reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
@@ -200,13 +200,16 @@ class Registry:
         """Have all requests meanwhile, of all threads, done within this time; NoAnswerError for what is not."""
         return self._transport.limit(seconds, what)
 
-    def find_credentials(self, reference: Reference) -> Credentials | None:
-        """The user's login for this repository, from the files and helpers on this machine."""
-        return self._find(reference.registry, reference.path).credentials
-
-    def is_insecure(self, registry: str) -> bool:
-        """Whether the user allowed plain HTTP or any certificate for this host[:port], or it is plain on loopback."""
-        return registry in self.settings.insecure or self._client.is_plain(registry)
+    def find_sources(self, reference: Reference) -> list[Source]:
+        """Where a runtime may pull this from, with the user's logins: mirrors, and at last the registry itself."""
+        return [
+            Source(
+                f"{endpoint.registry}/{endpoint.path}",
+                self._find(endpoint.registry, endpoint.path).credentials,
+                endpoint.registry in self.settings.insecure or self._client.is_plain(endpoint.registry),
+            )
+            for endpoint in self._endpoints(reference)
+        ]
 
     def probe(self, registry: str) -> None:
         """Ask a registry once whether it is there; an error that says why not."""
@@ -261,11 +264,8 @@ class Registry:
 
     def _endpoints(self, reference: Reference) -> list[Endpoint]:
         """Where to ask, in order: the user's mirrors, and at last the registry itself."""
-        mirrors = []
-        for mirror in self.settings.mirrors.get(reference.registry, ()):
-            registry, _, prefix = mirror.strip("/").partition("/")
-            mirrors.append(Endpoint(registry, f"{prefix}/{reference.path}" if prefix else reference.path))
-        return [*mirrors, Endpoint(reference.registry, reference.path)]
+        places = self.settings.list_repositories(reference.registry, reference.path)
+        return [Endpoint(registry, path) for registry, path in places]
 
     def _try_each(self, reference: Reference, ask: Callable[[Endpoint], T]) -> T:
         """The first answer of a mirror, or else the registry's, be it an error."""

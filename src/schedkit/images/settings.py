@@ -20,6 +20,16 @@ class RegistrySettings:
         object.__setattr__(self, "insecure", frozenset(map(normalize_registry, self.insecure)))
         object.__setattr__(self, "mirrors", mirrors)
 
+    def list_repositories(self, registry: str, path: str) -> list[tuple[str, str]]:
+        """Where to look for a repository, as registry and path: its mirrors in order, and at last itself."""
+        from schedkit.images.reference import normalize_registry
+
+        places = []
+        for mirror in self.mirrors.get(registry, ()):
+            host, _, prefix = mirror.strip("/").partition("/")
+            places.append((normalize_registry(host), f"{prefix}/{path}" if prefix else path))
+        return [*places, (registry, path)]
+
     def may_be_plain(self, authority: str) -> bool:
         """Whether plain HTTP to this host[:port] is allowed."""
         return authority in self.insecure or is_loopback(authority)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
-from schedkit.images.oci import Content
+from schedkit.images.oci import Content, Source
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
     is_marked,
@@ -94,7 +94,14 @@ class Engine:
 
     def has_image(self, content: Content) -> bool:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
-        name = _pinned(content)
+        return self._find_image(content) is not None
+
+    def _find_image(self, content: Content) -> str | None:
+        """The name under which the manifest is here: its repository's, or that of a mirror it was pulled from."""
+        names = [_pin(source, content) for source in content.sources]
+        return next((name for name in names if self._is_here(name, content)), None)
+
+    def _is_here(self, name: str, content: Content) -> bool:
         wish = f"inspect image {name}"
         answer = self._call("GET", f"/images/{name}/json", wish)
         if answer.status == 404:
@@ -116,19 +123,34 @@ class Engine:
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
         if self.has_image(content):
-            return
+            return None
+        *mirrors, origin = content.sources
+        failures = []
+        for mirror in mirrors:
+            try:
+                return self._pull_from(mirror, content, progress)
+            except SchedkitError as error:
+                failures.append(f"from its mirror: {error.message}")
+        try:
+            self._pull_from(origin, content, progress)
+        except SchedkitError as error:
+            error.hint = "; ".join(words for words in (error.hint, *failures) if words)
+            raise
+
+    def _pull_from(self, source: Source, content: Content, progress: Progress) -> None:
         from schedkit.runtimes.engine_pull import pull
 
-        pull(self._door, self._api_prefix(), content, progress)
-        if not self.has_image(content):
-            raise BadDataError(f"{self.driver} says that it pulled {_pinned(content)}, and does not have it")
+        pull(self._door, self._api_prefix(), content, source, progress)
+        if not self._is_here(_pin(source, content), content):
+            raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
         """Make a container of the manifest by its digest, so that what runs is what was verified."""
-        if not self.has_image(content):
-            raise NotFoundError(f"{self.driver} does not have {_pinned(content)}", hint="pull it first")
+        image = self._find_image(content)
+        if image is None:
+            raise NotFoundError(f"{self.driver} does not have {content.reference}", hint="pull it first")
         wish = f"create container {spec.name}"
-        body = self._describe(content, spec)
+        body = self._describe(image, content, spec)
         answer = self._call(
             "POST", "/containers/create", wish, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
         )
@@ -230,10 +252,10 @@ class Engine:
             raise parse_failure(self.driver, 500, problem, wish)
         return code
 
-    def _describe(self, content: Content, spec: ContainerSpec) -> dict[str, object]:
+    def _describe(self, image: str, content: Content, spec: ContainerSpec) -> dict[str, object]:
         name, value = PROVIDER
         body: dict[str, object] = {
-            "Image": _pinned(content),
+            "Image": image,
             "Env": [f"{variable}={text}" for variable, text in spec.env.items()],
             "Labels": {
                 Label.IMAGE: content.reference,
@@ -344,6 +366,6 @@ def _choose_prefix(api: str) -> str:
     return f"/v{major}.{minor}"
 
 
-def _pinned(content: Content) -> str:
+def _pin(source: Source, content: Content) -> str:
     """The manifest, never its index: of an index an engine would choose for itself, by rules of its own."""
-    return f"{content.repository}@{content.manifest.digest}"
+    return f"{source.repository}@{content.manifest.digest}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from schedkit.errors import BadDataError
-from schedkit.images.oci import Content, Credentials
+from schedkit.images.oci import Content, Credentials, Source
 from schedkit.runtimes.engine_answers import parse_message, parse_pull_failure
 from schedkit.runtimes.model import Progress
 from schedkit.runtimes.unix_http import Door
@@ -16,15 +16,15 @@ _TOKEN_USER = "<token>"  # noqa: S105 — the user name that stands for an ident
 _FETCHED = {"Verifying Checksum", "Download complete", "Extracting", "Pull complete", "Already exists"}
 
 
-def pull(door: Door, prefix: str, content: Content, progress: Progress) -> None:
-    """Make the engine pull this platform's manifest by its digest; progress counts the layers' bytes."""
+def pull(door: Door, prefix: str, content: Content, source: Source, progress: Progress) -> None:
+    """Make the engine pull this platform's manifest from one source; progress counts the layers' bytes."""
     sizes = {_short(layer.digest): layer.size for layer in content.layers}
     total = sum(sizes.values())
     done = dict.fromkeys(sizes, 0)
     progress(0, total)
-    for line in _stream(door, prefix, content):
+    for line in _stream(door, prefix, content, source):
         if "error" in line:
-            raise parse_pull_failure(door.driver, str(line["error"]), content.reference)
+            raise parse_pull_failure(door.driver, str(line["error"]), _name(content, source))
         layer, status = str(line.get("id")), line.get("status")
         if layer not in sizes:
             continue
@@ -37,31 +37,36 @@ def pull(door: Door, prefix: str, content: Content, progress: Progress) -> None:
     progress(total, total)
 
 
-def _stream(door: Door, prefix: str, content: Content) -> Iterator[dict[str, Any]]:
-    wish = f"pull {content.reference}"
+def _stream(door: Door, prefix: str, content: Content, source: Source) -> Iterator[dict[str, Any]]:
+    wish = f"pull {_name(content, source)}"
     target = f"{prefix}/images/create"
-    query = {"fromImage": content.repository, "tag": content.manifest.digest}
-    if content.insecure and door.driver == "podman":
+    query = {"fromImage": source.repository, "tag": content.manifest.digest}
+    if source.insecure and door.driver == "podman":
         # Docker goes by its own configuration only; podman can be told, at an address of its own.
         target = f"{prefix}/libpod/images/pull"
         query = {
-            "reference": f"{content.repository}@{content.manifest.digest}",
+            "reference": f"{source.repository}@{content.manifest.digest}",
             "tlsVerify": "false",
             "compatMode": "true",
         }
-    headers = {"X-Registry-Auth": _encode(content.credentials, content.repository)} if content.credentials else {}
+    headers = {"X-Registry-Auth": _encode(source.credentials, source.repository)} if source.credentials else {}
     with door.open("POST", target, wish, query=query, headers=headers, seconds=_SILENCE_SECONDS) as (
         response,
         _,
     ):
         if response.status != 200:
-            raise parse_pull_failure(door.driver, parse_message(response.read(64 * 1024)), content.reference)
+            raise parse_pull_failure(door.driver, parse_message(response.read(64 * 1024)), _name(content, source))
         for line in response:
             if line.strip():
                 told = door.parse(line, wish)
                 if not isinstance(told, dict):
                     raise BadDataError(f"{door.driver} was asked to {wish} and its answer makes no sense")
                 yield told
+
+
+def _name(content: Content, source: Source) -> str:
+    """What the user asked for; of a mirror, what that is there."""
+    return content.reference if source.repository == content.repository else source.repository
 
 
 def _encode(credentials: Credentials, repository: str) -> str:

@@ -93,7 +93,7 @@ def test_a_password_opens_a_registry_that_wants_one(basic: str, tmp_path: Path) 
     assert registry.fetch_tags(name(basic)) == ["v2", "v1"]
     assert registry.fetch_referrers(name(basic), f"sha256:{'ab' * 32}") == []
     image = registry.fetch_image(name(basic), AMD64)
-    assert image.credentials == Credentials(USER, SECRET)
+    assert image.sources[0].credentials == Credentials(USER, SECRET)
     assert SECRET not in repr(image)
     registry.close()
 
@@ -177,7 +177,7 @@ def test_a_private_authority_is_trusted_when_named(
     with tls_registry(store, storage, make_certificate(authority, "registry", hosts=["127.0.0.1"])) as address:
         named = Registry(RegistrySettings(ca_file=str(file)), environ={})
         pull(named, name(address))
-        assert not named.fetch_image(name(address), AMD64).insecure
+        assert not named.fetch_image(name(address), AMD64).sources[0].insecure
         named.close()
 
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
@@ -196,7 +196,7 @@ def test_an_unknown_authority_is_refused_even_on_loopback(store: Store, storage:
 
         allowed = Registry(RegistrySettings(insecure=frozenset({address})), environ={})
         pull(allowed, name(address))
-        assert allowed.fetch_image(name(address), AMD64).insecure
+        assert allowed.fetch_image(name(address), AMD64).sources[0].insecure
         allowed.close()
 
 

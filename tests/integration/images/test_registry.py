@@ -44,8 +44,8 @@ def test_every_image_of_the_lab_is_resolved(lab_registry: str, registry: Registr
     assert resolved.reference == f"{lab_registry}/{image.name}:{image.tags[0]}"
     ((descriptor, data),) = resolved.manifests
     assert resolved.digest == descriptor.digest == digest_of(data)
-    assert resolved.insecure, "it speaks plain HTTP"
-    assert resolved.credentials is None
+    (source,) = resolved.sources
+    assert source == (f"{lab_registry}/{image.name}", None, True), "it speaks plain HTTP"
 
 
 def test_every_byte_of_an_image_is_fetched(lab_registry: str, registry: Registry) -> None:
@@ -202,7 +202,10 @@ def test_a_mirror_is_asked_first_and_its_registry_not_at_all(lab_registry: str) 
     assert image.reference == "registry.invalid/scx_fifo:v1"
     assert digest_of(b"".join(image.fetch_blob(image.layers[0]))) == image.layers[0].digest
     assert registry.fetch_tags(image.source) == ["v2", "v1"]
-    assert not image.insecure, "that its mirror is plain says nothing of the registry"
+    assert image.sources == [
+        (f"{lab_registry}/scx_fifo", None, True),
+        ("registry.invalid/scx_fifo", None, False),  # that its mirror is plain says nothing of the registry
+    ]
     registry.close()
 
 

@@ -20,7 +20,7 @@ from schedkit.errors import (
     UnavailableError,
     UsageError,
 )
-from schedkit.images.oci import Content, Credentials, Descriptor
+from schedkit.images.oci import Content, Descriptor, Source
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.containerd import Containerd, blobs, calls, driver
 from schedkit.runtimes.model import ContainerSpec
@@ -41,8 +41,7 @@ class Tampered:
     layers: Sequence[Descriptor]
     manifests: Sequence[tuple[Descriptor, bytes]]
     pieces: dict[str, list[bytes | BaseException]]
-    credentials: Credentials | None = None
-    insecure: bool = True
+    sources: Sequence[Source] = ()
 
     @classmethod
     def of(cls, image: Content, pieces: dict[str, list[bytes | BaseException]]) -> "Tampered":

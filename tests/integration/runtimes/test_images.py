@@ -104,7 +104,9 @@ def test_credentials_of_the_user_open_a_registry(bench: Bench, guarded: Content)
     registry = guarded.repository.partition("/")[0]
     if bench.runtime.driver in ENGINES:
         with pytest.raises(NoPermissionError, match=registry) as refused:
-            bench.runtime.pull(Changed(guarded, credentials=None), ignore_progress)
+            bench.runtime.pull(
+                Changed(guarded, sources=[guarded.sources[0]._replace(credentials=None)]), ignore_progress
+            )
         assert f"{bench.runtime.driver} login {registry}" in refused.value.hint
 
     bench.runtime.pull(guarded, ignore_progress)
@@ -116,7 +118,7 @@ def test_plain_http_is_spoken_only_where_it_is_allowed(bench: Bench, plain: Cont
     """An engine decides for itself what it speaks; podman lets us say otherwise, docker does not."""
     if bench.runtime.driver in ENGINES:
         with pytest.raises(UnavailableError) as refused:
-            bench.runtime.pull(Changed(plain, insecure=False), ignore_progress)
+            bench.runtime.pull(Changed(plain, sources=[plain.sources[0]._replace(insecure=False)]), ignore_progress)
         assert plain.repository.partition("/")[0] in refused.value.hint
     if bench.runtime.driver == "docker":
         with pytest.raises(UnavailableError) as refused:
@@ -125,3 +127,30 @@ def test_plain_http_is_spoken_only_where_it_is_allowed(bench: Bench, plain: Cont
     else:
         bench.runtime.pull(plain, ignore_progress)
         assert plain.repository in bench.runtime.fetch_repositories()
+
+
+def test_image_is_pulled_from_a_mirror_and_its_registry_is_not_asked(bench: Bench) -> None:
+    """By the digest, so the mirror has no say in what it is."""
+    client = Registry(RegistrySettings(mirrors={"registry.invalid": [bench.registry]}), environ={})
+    content = client.fetch_image(parse_reference("registry.invalid/scx_stubborn:v1"))
+    assert not bench.runtime.has_image(content)
+
+    bench.runtime.pull(content, ignore_progress)
+
+    assert bench.runtime.has_image(content)
+    container = bench.runtime.fetch_container(bench.runtime.create(content, ContainerSpec("mirrored")))
+    assert container.image == "registry.invalid/scx_stubborn:v1"
+    client.close()
+
+
+def test_image_that_a_mirror_has_not_is_pulled_from_its_registry(
+    bench: Bench, store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with images.Registry(store, tmp_path_factory.mktemp("empty")) as empty:
+        client = Registry(RegistrySettings(mirrors={bench.registry: [empty.address]}), environ={})
+        content = client.fetch_image(parse_reference(f"{bench.registry}/scx_mortal:v1"))
+
+        bench.runtime.pull(content, ignore_progress)
+
+        assert bench.runtime.has_image(content)
+        client.close()

@@ -2,14 +2,14 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
 from urllib.parse import parse_qs, urlsplit
 
-from schedkit.images.oci import Credentials, Descriptor
+from schedkit.images.oci import Credentials, Descriptor, Source
 
 DIGEST = "sha256:" + "d" * 64
 MANIFEST = "sha256:" + "e" * 64
@@ -99,15 +99,15 @@ class FakeEngine:
     def on(self, what: str, status: int, body: object = None) -> None:
         self.replies[what] = lambda request: request.say(status, body)
 
-    def has_image(self, id: str = CONFIG) -> None:
+    def has_image(self, id: str = CONFIG, repository: str = "ghcr.io/schedkit/scx_idle") -> None:
         """Have FakeContent's manifest here; `id` is what the engine calls that image."""
-        self.on(f"GET /images/ghcr.io/schedkit/scx_idle@{MANIFEST}/json", 200, {"Id": id})
+        self.on(f"GET /images/{repository}@{MANIFEST}/json", 200, {"Id": id})
 
     def pulls(self, target: str = "/images/create", body: bytes = b"", id: str = CONFIG) -> None:
         """Have a pull leave FakeContent's manifest here."""
 
         def pull(request: Request) -> None:
-            self.has_image(id)
+            self.has_image(id, request.query.get("fromImage") or request.query["reference"].partition("@")[0])
             request.say(200, body)
 
         self.replies[f"POST {target}"] = pull
@@ -159,9 +159,10 @@ class FakeContent:
     config = Descriptor("application/vnd.oci.image.config.v1+json", CONFIG, 10)
     layers = LAYERS
 
-    def __init__(self, credentials: Credentials | None = None, *, insecure: bool = False) -> None:
-        self.credentials = credentials
-        self.insecure = insecure
+    def __init__(
+        self, credentials: Credentials | None = None, *, insecure: bool = False, mirrors: Sequence[Source] = ()
+    ) -> None:
+        self.sources = [*mirrors, Source(self.repository, credentials, insecure)]
 
     def fetch_blob(self, _: Descriptor) -> Iterator[bytes]:
         raise AssertionError("an engine pulls for itself")

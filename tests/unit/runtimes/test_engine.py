@@ -15,7 +15,7 @@ from schedkit.errors import (
     SchedkitError,
     UnavailableError,
 )
-from schedkit.images.oci import Credentials
+from schedkit.images.oci import Credentials, Source
 from schedkit.runtimes import engine as engine_module
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.engine import Engine
@@ -352,6 +352,52 @@ def test_credentials_go_into_the_header_and_nowhere_else(
     assert json.loads(base64.urlsafe_b64decode(fake.requests[-1].headers["X-Registry-Auth"])) == words
     assert credentials.secret not in raised.value.message + raised.value.hint
     assert credentials.secret not in fake.requests[-1].path
+
+
+MIRROR = Source("mirror.lan/ghcr/schedkit/scx_idle", Credentials("me", "hush"), insecure=False)
+
+
+def test_mirror_is_pulled_from_and_the_container_is_made_of_what_came_from_there(
+    engine: Engine, fake: FakeEngine
+) -> None:
+    fake.pulls()
+    fake.on("POST /containers/create", 201, {"Id": "c0ffee"})
+    content = FakeContent(mirrors=[MIRROR])
+
+    engine.pull(content, ignore_progress)
+    engine.create(content, ContainerSpec("idle"))
+
+    pulled, created = (request for request in fake.requests if request.command == "POST")
+    assert pulled.query == {"fromImage": MIRROR.repository, "tag": MANIFEST}
+    assert json.loads(base64.urlsafe_b64decode(pulled.headers["X-Registry-Auth"]))["serveraddress"] == "mirror.lan"
+    body = json.loads(created.body)
+    assert body["Image"] == f"{MIRROR.repository}@{MANIFEST}"
+    assert body["Labels"]["org.schedkit.image"] == content.reference
+    assert engine.has_image(content)
+
+
+def test_registry_is_pulled_from_where_its_mirror_fails_or_sends_another_image(
+    engine: Engine, fake: FakeEngine
+) -> None:
+    def answer(request: Request) -> None:
+        if request.query["fromImage"] == MIRROR.repository:
+            request.say(200, b'{"error": "manifest unknown"}')
+        else:
+            fake.has_image()
+            request.say(200, b"")
+
+    fake.replies["POST /images/create"] = answer
+    engine.pull(FakeContent(mirrors=[MIRROR]), ignore_progress)
+    posts = [request for request in fake.requests if request.command == "POST"]
+    assert [request.query["fromImage"] for request in posts] == [MIRROR.repository, "ghcr.io/schedkit/scx_idle"]
+    assert "X-Registry-Auth" not in posts[1].headers, "the mirror's login is the mirror's"
+
+
+def test_failure_of_registry_and_mirror_tells_of_both(engine: Engine, fake: FakeEngine) -> None:
+    fake.on("POST /images/create", 200, b'{"error": "manifest unknown"}')
+    with pytest.raises(NotFoundError, match=r"could not pull ghcr.io/schedkit/scx_idle:v1") as raised:
+        engine.pull(FakeContent(mirrors=[MIRROR]), ignore_progress)
+    assert f"could not pull {MIRROR.repository}: manifest unknown" in raised.value.hint
 
 
 def test_error_inside_the_stream_of_a_pull_is_told(engine: Engine, fake: FakeEngine) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from schedkit.errors import SchedkitError, UnavailableError
 from schedkit.images.image import Image
+from schedkit.images.oci import Source
 from schedkit.images.reference import Reference
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import FakeRuntime
@@ -28,8 +29,8 @@ class Registry(Shelf):
         self.asked.append(str(reference))
         return self.image
 
-    def find_credentials(self, reference: Reference) -> None:
-        return None
+    def find_sources(self, reference: Reference) -> list[Source]:
+        return [Source(reference.repository, None, insecure=False)]
 
     def close(self) -> None:
         pass
