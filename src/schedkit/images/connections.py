@@ -82,10 +82,14 @@ class Connections:
             return context
         if self._settings.ca_file:
             _trust(context, Path(self._settings.ca_file))
-        for folder in CERTIFICATE_FOLDERS:
-            for file in sorted((folder / authority).glob("*.crt")):
-                _trust(context, file)
+        for file in find_authorities(authority):
+            _trust(context, file)
         return context
+
+
+def find_authorities(authority: str) -> list[Path]:
+    """The certificate authorities that podman and docker keep for a registry."""
+    return [file for folder in CERTIFICATE_FOLDERS for file in sorted((folder / authority).glob("*.crt"))]
 
 
 def _trust(context: "ssl.SSLContext", file: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from schedkit.errors import BadDataError
@@ -59,8 +60,8 @@ class _Reader:
             catalogs=self._words("catalogs", self._table.get("catalogs", [])),
             insecure_registries=self._words("insecure-registries", self._table.get("insecure-registries", [])),
             mirrors=self._mirrors(),
-            ca_file=self._word("ca-file"),
-            trust_policy=self._word("trust-policy"),
+            ca_file=self._path("ca-file"),
+            trust_policy=self._path("trust-policy"),
         )
 
     def _mirrors(self) -> dict[str, tuple[str, ...]]:
@@ -76,6 +77,11 @@ class _Reader:
         if value is None or (isinstance(value, str) and value):
             return value
         raise self._complaint(key, "must be a text", f'{key} = "…"')
+
+    def _path(self, key: str) -> str | None:
+        """From the file's own folder on, wherever the command is run."""
+        value = self._word(key)
+        return str(Path(self._origin).parent / value) if value else None
 
     def _words(self, key: str, value: object) -> tuple[str, ...]:
         if isinstance(value, list) and all(isinstance(word, str) and word for word in value):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 UNSIGNED_ALLOWED = "unsigned-allowed"  # what Label.VERIFIED says then
 UNTRUSTED_ALLOWED = "untrusted-allowed"  # signed, and by nobody whom the policy trusts
+# Runtimes that pull for themselves, and where each looks for the authorities of a registry.
+ENGINES = {"podman": "/etc/containers/certs.d", "docker": "/etc/docker/certs.d"}
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
@@ -40,9 +42,26 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
                 f"{what} is not in {runtime.driver}, and --offline forbids fetching it",
                 hint=f"with network: schedctl pull {image.reference}",
             )
+        _warn_of_authority(session, runtime, image)
         return who
 
     return check
+
+
+def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> None:
+    """Say before the pull that an engine, which pulls for itself, does not know the authority in ca-file."""
+    file = session.settings.ca_file
+    if not file or runtime.driver not in ENGINES or runtime.has_image(image):
+        return
+    from schedkit.images.connections import find_authorities
+
+    for source in image.sources:
+        registry = source.repository.partition("/")[0]
+        if not source.insecure and not find_authorities(registry):
+            session.talk.warn(
+                f"{runtime.driver} pulls from {registry} without ca-file, which only schedctl reads; "
+                f"if that fails: install -D {file} {ENGINES[runtime.driver]}/{registry}/ca.crt"
+            )
 
 
 def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal") -> str:

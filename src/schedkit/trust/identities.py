@@ -24,9 +24,9 @@ class Pattern:
     def matches(self, value: str) -> bool:
         if not self.is_expression:
             return value == self.text
-        # Never anywhere inside: `https://evil.example/?https://github.com/me/` is not of github.com. Policies say so
-        # themselves with `^`, and here it holds for each branch of `^a|b` too.
-        return re.match(self.text, value) is not None
+        # From the start of the name, each branch of `a|b` too, with or without `^`: matched anywhere, as cosign does,
+        # `https://github.com/me/` would also mean `https://evil.example/?https://github.com/me/`. ASCII, as in RE2.
+        return re.match(self.text, value, re.ASCII) is not None
 
     def __str__(self) -> str:
         return f"/{self.text}/" if self.is_expression else self.text

@@ -33,13 +33,13 @@ class Rule:
     keys: tuple[Key, ...] = ()
     identities: tuple[Identity, ...] = ()
     threshold: int = 1  # how many different ones of these
-    require_log: bool | None = None  # None: for identities yes; for keys only if there is a rekor_url
+    require_log: bool | None = None  # None: for identities yes, for keys no
     rekor_url: str = ""  # the one trusted log; empty: all of the trusted root
     root: Root | None = None  # None: the public one
 
     @property
     def needs_log_for_keys(self) -> bool:
-        return bool(self.rekor_url) if self.require_log is None else self.require_log
+        return self.require_log is True
 
     @property
     def needs_log_for_identities(self) -> bool:

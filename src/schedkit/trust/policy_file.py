@@ -21,6 +21,12 @@ LARGEST_KEY = 64 * 1024
 RULE_FIELDS = ("keys", "identities", "threshold", "requireLog", "rekorURL", "trustedRoot")
 POLICY_FIELDS = (*RULE_FIELDS, "scopes", "allowUnsigned")
 SCOPE_FIELDS = ("images", *RULE_FIELDS)
+POSIX_CLASS = re.compile(r"\[\[?\^?:[a-z]+:\]")  # which RE2 knows, and Python reads as something else
+# Who vouches for workflows with such names: narrower than any issuer, as which cosign takes an identity without one.
+ISSUERS = {
+    "https://github.com/": "https://token.actions.githubusercontent.com",
+    "https://gitlab.com/": "https://gitlab.com",
+}
 _IMAGES = re.compile(r"[a-zA-Z0-9.:_*/\[\]-]+")
 
 T = TypeVar("T")
@@ -101,32 +107,40 @@ class _Reader:
 
     def _identity(self, node: "Node") -> Identity:
         table = self._table(node, ("issuer", "issuerRegExp", "subject", "subjectRegExp"), "an identity")
-        return Identity(self._side(node, table, "issuer"), self._side(node, table, "subject"))
-
-    def _side(self, node: "Node", table: "dict[str, Node]", name: str) -> Pattern:
-        expression = f"{name}RegExp"
-        if (name in table) == (expression in table):
+        subject = self._side(table, "subject")
+        if subject is None:
+            raise self._wrong(
+                node, "an identity needs a subject or subjectRegExp", "everybody whom the issuer knows is too many"
+            )
+        issuer = self._side(table, "issuer") or _infer_issuer(subject)
+        if issuer is None:
             raise self._wrong(
                 node,
-                f"an identity has exactly one of {name} and {expression}",
-                f"{name}: … must be equal, {expression}: ^…",
+                "an identity needs an issuer or issuerRegExp, as every issuer may know somebody of that name",
+                "issuer: https://accounts.google.com, or https://github.com/login/oauth, or whoever it is",
             )
-        if name in table:
-            return Pattern(self._text(table[name]))
-        text = self._text(table[expression])
-        if not text.startswith(("^", r"\A")):
-            raise self._wrong(
-                table[expression],
-                f"{expression} {text!r} would match in the middle of somebody else's name, too",
-                f"begin it with ^; if it may really match anywhere: {'^.*' + text!r}",
-            )
+        return Identity(issuer, subject)
+
+    def _side(self, table: "dict[str, Node]", name: str) -> Pattern | None:
+        """The exact text, or the expression; of both the text, which then must match the expression."""
+        written = f"{name}RegExp"
+        exact = Pattern(self._text(table[name])) if name in table else None
+        if written not in table:
+            return exact
+        expression = self._expression(table[written], written)
+        if exact and not expression.matches(exact.text):
+            raise self._wrong(table[written], f"{written} does not match {name} beside it", "keep one of the two")
+        return exact or expression
+
+    def _expression(self, node: "Node", name: str) -> Pattern:
+        text = self._text(node)
         try:
-            re.compile(text)
+            if POSIX_CLASS.search(text):
+                raise re.error("[:…:] has no meaning in it")
+            re.compile(text, re.ASCII)
         except (re.error, RecursionError, OverflowError) as error:
             raise self._wrong(
-                table[expression],
-                f"{expression} {text!r} is not a regular expression: {error}",
-                "Python's syntax counts",
+                node, f"{name} {text!r} is not a regular expression: {error}", "in Python's syntax"
             ) from error
         return Pattern(text, is_expression=True)
 
@@ -136,7 +150,7 @@ class _Reader:
         if not _IMAGES.fullmatch(text) or ":" in last:
             raise self._wrong(
                 node,
-                f"{text!r} is no pattern of repositories",
+                f"{text!r} is not a pattern of repositories",
                 "REGISTRY/PATH without tag and digest; * and ** stand for more",
             )
         if "/" not in text and "**" not in text:
@@ -149,7 +163,7 @@ class _Reader:
     def _url(self, node: "Node") -> str:
         text = self._text(node)
         if not re.fullmatch(r"https?://[^\s/]+\S*", text):
-            raise self._wrong(node, f"rekorURL {text!r} is no URL", "rekorURL: https://rekor.sigstore.dev")
+            raise self._wrong(node, f"rekorURL {text!r} is not a URL", "rekorURL: https://rekor.sigstore.dev")
         return text.rstrip("/")
 
     def _root(self, node: "Node") -> Root:
@@ -168,7 +182,7 @@ class _Reader:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "not a path"
             raise self._wrong(
-                node, f"{path} cannot be read: {why}", f"it is looked for from {self._folder} on"
+                node, f"{path} cannot be read: {why}", f"a relative path starts at the policy's folder, {self._folder}"
             ) from error
         if len(data) > most:
             raise self._wrong(node, f"{path} has more than {most} bytes", "is it the right file?")
@@ -192,10 +206,10 @@ class _Reader:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise PolicyError(
-                f"{self._origin}, line {line}: not YAML: {error.problem or error.context}", hint="mend the file"
+                f"{self._origin}, line {line}: not YAML: {error.problem or error.context}", hint="fix the file"
             ) from error
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise PolicyError(f"the trust policy {self._origin} is not YAML", hint="mend the file") from error
+            raise PolicyError(f"the trust policy {self._origin} is not YAML", hint="fix the file") from error
         if tree is None:
             raise PolicyError(f"the trust policy {self._origin} is empty", hint="name keys or identities in it")
         return tree
@@ -231,24 +245,30 @@ class _Reader:
 
     def _text(self, node: "Node") -> str:
         if node.tag != "tag:yaml.org,2002:str" or not node.value or not str(node.value).isprintable():
-            raise self._wrong(node, "a text must stand here", 'put it into quotes: "…"')
+            raise self._wrong(node, "a string is needed here", 'put it into quotes: "…"')
         return str(node.value)
 
     def _number(self, node: "Node") -> int:
         if node.tag != "tag:yaml.org,2002:int" or not re.fullmatch("[1-9][0-9]{0,5}", str(node.value)):
-            raise self._wrong(node, "a number from 1 on must stand here", "threshold: 2")
+            raise self._wrong(node, "a number of at least 1 is needed here", "threshold: 2")
         return int(node.value)
 
     def _switch(self, node: "Node") -> bool:
         said = {"true": True, "false": False}.get(str(node.value).lower()) if node.tag.endswith(":bool") else None
         if said is None:
-            raise self._wrong(node, "true or false must stand here", "requireLog: true")
+            raise self._wrong(node, "true or false is needed here", "requireLog: true")
         return said
 
     def _wrong(self, node: object, what: str, hint: str) -> PolicyError:
         mark = getattr(node, "start_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         return PolicyError(f"{self._origin}{line}: {what}", hint=hint)
+
+
+def _infer_issuer(subject: Pattern) -> Pattern | None:
+    """Who must have vouched for such a subject; None where that can be anybody."""
+    start = re.sub(r"^(\^|\\A)", "", subject.text).replace("\\", "") if subject.is_expression else subject.text
+    return next((Pattern(issuer) for prefix, issuer in ISSUERS.items() if start.startswith(prefix)), None)
 
 
 def _is_mapping(node: "Node") -> "TypeGuard[MappingNode]":

@@ -15,6 +15,7 @@ from schedkit.images.oci import Content
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry, RegistrySettings
 from schedkit.runtimes.model import ContainerSpec
+from tests.integration.images.servers import serve
 from tests.integration.images.test_logins import BASIC, HTPASSWD, login
 from tests.integration.runtimes.bench import ENGINES, Bench, ignore_progress
 
@@ -153,4 +154,24 @@ def test_image_that_a_mirror_has_not_is_pulled_from_its_registry(
         bench.runtime.pull(content, ignore_progress)
 
         assert bench.runtime.has_image(content)
+        client.close()
+
+
+def test_layer_that_a_mirror_changed_is_pulled_from_the_registry(bench: Bench) -> None:
+    good = bench.resolve("scx_reject:v1")
+    with serve() as mirror:
+        client = Registry(RegistrySettings(mirrors={bench.registry: [mirror.address]}), environ={})
+        content = client.fetch_image(parse_reference(f"{bench.registry}/scx_reject:v1"))
+        mirror.says("/v2/", b"{}")
+        (manifest, data), config = good.manifests[-1], b"".join(good.fetch_blob(good.config))
+        mirror.says(f"/v2/scx_reject/manifests/{manifest.digest}", data, Content_Type=manifest.media_type)
+        mirror.says(f"/v2/scx_reject/blobs/{good.config.digest}", config)
+        for layer in good.layers:
+            mirror.says(f"/v2/scx_reject/blobs/{layer.digest}", bytes(layer.size))
+
+        bench.runtime.pull(content, ignore_progress)
+
+        assert any("/blobs/" in path for path in mirror.paths)
+        assert bench.runtime.has_image(content)
+        bench.runtime.create(content, ContainerSpec("from-elsewhere"))
         client.close()

@@ -131,7 +131,7 @@ def test_only_the_log_that_the_policy_names_counts(workshop: Workshop, pair: Pai
     both_logs.write_text(json.dumps(virtual | {"tlogs": virtual["tlogs"] + real["tlogs"]}))
     urls = {workshop.sigstore.url: Verdict, rekor.url: NoLogEntryError}
     for url, expected in urls.items():
-        policy = workshop.trust_key(public, rekorURL=url, trustedRoot=both_logs)
+        policy = workshop.trust_key(public, rekorURL=url, requireLog=True, trustedRoot=both_logs)
         assert isinstance(workshop.decide(image, policy), expected)
 
 

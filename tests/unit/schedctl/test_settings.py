@@ -36,6 +36,15 @@ def test_nothing_said_means_auto_and_a_cache_below_home(tmp_path: Path) -> None:
     assert read(tmp_path, XDG_CACHE_HOME="relative").cache == tmp_path / ".cache/schedkit"
 
 
+def test_paths_in_a_file_start_at_its_folder_wherever_the_command_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    settings = read(tmp_path, system='trust-policy = "policy.yaml"\nca-file = "../ca.pem"\n')
+    assert settings.trust_policy == f"{tmp_path}/policy.yaml"
+    assert settings.ca_file == f"{tmp_path}/../ca.pem"
+
+
 def test_a_file_says_everything_there_is_to_say(tmp_path: Path) -> None:
     settings = read(tmp_path, system=FULL)
     assert settings.driver == "docker"

@@ -155,6 +155,23 @@ def test_consent_can_be_scoped_in_the_policy(registry: Registry, runtime: FakeRu
     call("pull", NAME, code=21)
 
 
+@pytest.mark.parametrize("driver", ["podman", "docker", "containerd"])
+def test_authority_that_an_engine_does_not_know_is_told_before_the_pull(
+    registry: Registry, runtime: FakeRuntime, driver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config/schedkit/config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'ca-file = "{tmp_path}/ca.crt"\n')
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(runtime, "driver", driver)
+    monkeypatch.setattr(runtime, "has_image", lambda _: False)
+    folder = {"podman": "/etc/containers/certs.d", "docker": "/etc/docker/certs.d", "containerd": ""}[driver]
+    told = f"install -D {tmp_path}/ca.crt {folder}/registry.test/ca.crt" in call("pull", NAME).stderr
+    assert told == (driver != "containerd"), "containerd gets its bytes from schedctl, which reads ca-file"
+    monkeypatch.setattr("schedkit.images.connections.find_authorities", lambda _: [tmp_path / "ca.crt"])
+    assert "without ca-file" not in call("pull", NAME).stderr
+
+
 def test_policy_that_is_wrong_is_an_error_also_with_allow_unsigned(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("keys: []")
     call("pull", NAME, "--allow-unsigned", code=65)

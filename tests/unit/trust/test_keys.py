@@ -131,7 +131,9 @@ def test_log_is_wanted_only_where_the_policy_says_so(shelf: Shelf, sigstore: Sig
     shelf.add_simple(image.digest, sign_simply(image.digest, key))
     assert check(image, trust(key, sigstore=sigstore))
     assert isinstance(refuse(image, trust(key, sigstore=sigstore, require_log=True)), NoLogEntryError)
-    assert isinstance(refuse(image, trust(key, sigstore=sigstore, rekor_url=sigstore.url)), NoLogEntryError)
+    named = trust(key, sigstore=sigstore, rekor_url=sigstore.url, require_log=True)
+    assert isinstance(refuse(image, named), NoLogEntryError)
+    assert check(image, trust(key, sigstore=sigstore, rekor_url=sigstore.url)), "as the Go schedctl does"
     assert check(image, trust(key, sigstore=sigstore, rekor_url=sigstore.url, require_log=False))
 
 

@@ -10,6 +10,7 @@ from schedkit.trust.identities import Pattern
 from schedkit.trust.policy import DEFAULT_POLICY, read_policy
 from tests.unit.trust.material import Sigstore, make_key, pem
 
+GITHUB = "https://token.actions.githubusercontent.com"
 WHOLE = """\
 # who may sign
 keys:
@@ -108,6 +109,35 @@ def test_first_scope_that_fits_counts_and_then_the_default(folder: Path, reposit
     assert found.name == rule
 
 
+@pytest.mark.parametrize(
+    ("written", "issuer", "subject"),
+    [
+        # Only one issuer can vouch for these names.
+        ("subject: https://github.com/me/x/.github/workflows/a.yml@refs/tags/v1", GITHUB, None),
+        ("subjectRegExp: ^https://github\\.com/me/", GITHUB, None),
+        ("subjectRegExp: https://github.com/me/", GITHUB, None),
+        ("subjectRegExp: ^https://gitlab\\.com/me/", "https://gitlab.com", None),
+        # With both, the exact one, which is the narrower.
+        ("{issuer: a, issuerRegExp: ^a, subject: me@b, subjectRegExp: .*@b}", "a", "me@b"),
+    ],
+)
+def test_identity_as_the_go_schedctl_takes_it_is_taken_where_that_is_safe(
+    folder: Path, written: str, issuer: str, subject: str | None
+) -> None:
+    (rule,) = read_policy(write(folder, f"identities:\n  - {written}\n")).rules
+    assert rule.identities[0].issuer == Pattern(issuer)
+    assert subject is None or rule.identities[0].subject == Pattern(subject)
+
+
+def test_key_needs_no_log_because_of_rekor_url_alone(folder: Path) -> None:
+    """As in the Go schedctl; requireLog asks for it."""
+    text = "keys: [{path: cosign.pub}]\nrekorURL: https://rekor.test\n"
+    (rule,) = read_policy(write(folder, text)).rules
+    assert not rule.needs_log_for_keys
+    (rule,) = read_policy(write(folder, f"{text}requireLog: true\n")).rules
+    assert rule.needs_log_for_keys
+
+
 def test_image_without_a_rule_has_none(folder: Path) -> None:
     policy = read_policy(write(folder, "scopes: [{images: [ghcr.io/me/*], keys: [{path: cosign.pub}]}]"))
     assert policy.for_image("ghcr.io/other/x") is None
@@ -120,7 +150,7 @@ def test_image_without_a_rule_has_none(folder: Path) -> None:
         ("key:\n  - path: cosign.pub\n", 1, "no field 'key'"),
         ("keys:\n  - path: nothing.pub\n", 2, "nothing.pub cannot be read: No such file"),
         ("keys:\n  - path: .\n", 2, "cannot be read: Is a directory"),
-        ('keys:\n  - path: "a\\0b"\n', 2, "a text must stand here"),
+        ('keys:\n  - path: "a\\0b"\n', 2, "a string is needed here"),
         ("keys:\n  - path: trusted_root.json\n", 2, "not a public key"),
         ("keys:\n  - cosign.pub\n", 2, "a key must be a table"),
         ("keys: cosign.pub\n", 1, "keys must be a list"),
@@ -129,20 +159,22 @@ def test_image_without_a_rule_has_none(folder: Path) -> None:
         ("keys: [{path: cosign.pub}]\nkeys: [{path: cosign.pub}]\n", 2, "keys is there twice"),
         ("keys: [{path: cosign.pub}]\nthreshold: 2\n", 2, "threshold is 2, and there are 1 different"),
         ("keys: [{path: cosign.pub}, {path: cosign.pub}]\nthreshold: 2\n", 2, "there are 1 different"),
-        ("keys: [{path: cosign.pub}]\nthreshold: 0\n", 2, "a number from 1 on"),
-        ('keys: [{path: cosign.pub}]\nthreshold: "1"\n', 2, "a number from 1 on"),
+        ("keys: [{path: cosign.pub}]\nthreshold: 0\n", 2, "a number of at least 1"),
+        ('keys: [{path: cosign.pub}]\nthreshold: "1"\n', 2, "a number of at least 1"),
         ("keys: [{path: cosign.pub}]\nrequireLog: maybe\n", 2, "true or false"),
-        ("keys: [{path: cosign.pub}]\nrekorURL: rekor\n", 2, "is no URL"),
+        ("keys: [{path: cosign.pub}]\nrekorURL: rekor\n", 2, "is not a URL"),
         ("keys: [{path: cosign.pub}]\ntrustedRoot: cosign.pub\n", 2, "trusted root cosign.pub cannot be used"),
-        ("identities:\n  - issuer: a\n", 2, "exactly one of subject and subjectRegExp"),
-        ("identities:\n  - issuer: a\n    subject: b\n    subjectRegExp: ^b\n", 2, "exactly one of subject"),
-        ("identities:\n  - subject: b\n", 2, "exactly one of issuer and issuerRegExp"),
-        ("identities:\n  - issuer: a\n    subjectRegExp: https://github.com/me/\n", 3, "in the middle of somebody"),
+        ("identities:\n  - issuer: a\n", 2, "needs a subject or subjectRegExp"),
+        ("identities:\n  - issuer: a\n    subject: b\n    subjectRegExp: ^c\n", 4, "does not match subject beside it"),
+        ("identities:\n  - subject: me@example.com\n", 2, "needs an issuer or issuerRegExp"),
+        ("identities:\n  - subjectRegExp: .*@example.com\n", 2, "needs an issuer or issuerRegExp"),
+        ("identities:\n  - subject: https://github.com.evil.example/me\n", 2, "needs an issuer"),
+        ("identities:\n  - issuer: a\n    subjectRegExp: '[[:alpha:]]'\n", 3, "not a regular expression"),
         ("identities:\n  - issuer: a\n    subjectRegExp: ^(\n", 3, "not a regular expression"),
-        ("identities:\n  - issuer: 5\n    subject: b\n", 2, "a text must stand here"),
+        ("identities:\n  - issuer: 5\n    subject: b\n", 2, "a string is needed here"),
         ("scopes:\n  - keys: [{path: cosign.pub}]\n", 2, "a scope without images"),
         ("scopes:\n  - images: ['*']\n    keys: [{path: cosign.pub}]\n", 2, "fits no image"),
-        ("scopes:\n  - images: ['ghcr.io/a:v1']\n    keys: [{path: cosign.pub}]\n", 2, "no pattern of repositories"),
+        ("scopes:\n  - images: ['ghcr.io/a:v1']\n    keys: [{path: cosign.pub}]\n", 2, "not a pattern of repositories"),
         ("scopes:\n  - images: [ghcr.io/a]\n", 2, "nobody is trusted here"),
         ("requireLog: true\nscopes: [{images: [ghcr.io/a], keys: [{path: cosign.pub}]}]\n", 1, "belongs to keys"),
         ("keys: &a [{path: cosign.pub}]\nscopes: *a\n", 2, "aliases"),
@@ -204,6 +236,9 @@ def test_hash_follows_what_the_files_hold(folder: Path) -> None:
         ("^https://github.com/me/", "https://evil.example/?https://github.com/me/", False),
         ("^https://github.com/me/|https://gitlab.com/me/", "https://evil.example/?https://gitlab.com/me/", False),
         ("^https://github.com/me/|https://gitlab.com/me/", "https://gitlab.com/me/x", True),
+        ("https://github.com/me/", "https://github.com/me/x", True),
+        ("https://github.com/me/", "https://evil.example/?https://github.com/me/", False),
+        (r"^\d+$", "\u0661", False),
         ("(?m)^me", "you\nme", False),
     ],
 )

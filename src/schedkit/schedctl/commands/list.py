@@ -1,7 +1,7 @@
 """`schedctl list`: the catalog."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -9,6 +9,9 @@ from schedkit.errors import SchedkitError
 from schedkit.host.model import Attachment, Managed
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.session import Session
+
+if TYPE_CHECKING:
+    from schedkit.images.reference import Reference
 
 
 class Row(NamedTuple):
@@ -49,7 +52,7 @@ def _gather(session: Session) -> list[Row]:
             description=entry.description,
             image=str(entry.image),
             origin=entry.origin,
-            pulled=None if pulled is None else entry.image.repository in pulled,
+            pulled=None if pulled is None else _is_pulled(session, entry.image, pulled),
             attached=None if attached is None else _is_attached(attached.get(entry.name)),
         )
         for entry in entries
@@ -71,6 +74,12 @@ def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Man
     for one in hidden:
         session.talk.warn(f"{one}: what it has is not known")
     return (None if hidden else frozenset(repositories)), (None if hidden else observed.managed)
+
+
+def _is_pulled(session: Session, image: "Reference", pulled: frozenset[str]) -> bool:
+    """Whether the image's repository is here, or that of a mirror, from which engines pull."""
+    places = session.registry_settings.list_repositories(image.registry, image.path)
+    return not pulled.isdisjoint(f"{registry}/{path}" for registry, path in places)
 
 
 def _is_attached(attachment: Attachment | None) -> bool | None:
