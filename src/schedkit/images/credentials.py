@@ -137,7 +137,7 @@ def _ask_helper(name: str, key: str, environ: Mapping[str, str]) -> Credentials 
 
     program = f"docker-credential-{name}"
     if not _HELPER.fullmatch(name):
-        raise _Problem(f"{name!r} is no name of a credential helper")
+        raise _Problem(f"{name!r} is not the name of a credential helper")
     server = HUB_SERVER if key == HUB else key
     try:
         done = subprocess.run(

@@ -39,7 +39,7 @@ def _explain_login(registry: str, about: str, found: Found, said: str) -> NoPerm
     login = "the identity token of your login" if who == IDENTITY else f"the login of {clean(who)}"
     return NoPermissionError(
         f"{about}: {registry} refuses {login}{said}",
-        hint=f"it may not read this repository, or must log in anew: podman login {registry}{problems}",
+        hint=f"it may not read this repository, or must log in again: podman login {registry}{problems}",
     )
 
 

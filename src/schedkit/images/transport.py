@@ -206,7 +206,7 @@ class Transport:
         except ValueError:
             host = None
         if not host or there.scheme not in ("http", "https") or there.username is not None:
-            raise BadDataError(f"{about}: {_host(url)} points to {target[:200]!r}, which is no address to go to")
+            raise BadDataError(f"{about}: {_host(url)} points to {target[:200]!r}, which is not a usable URL")
         if there.scheme == "https" or there.netloc in self.settings.insecure:
             return joined
         if urlsplit(url).scheme == "http" and self.settings.may_be_plain(there.netloc):
@@ -312,7 +312,7 @@ def _why(error: BaseException) -> str:
 
     while True:
         if isinstance(error, Late) and not isinstance(error, NewConnectionError):
-            return "it does not answer in time"
+            return "no response in time"
         inner = next((arg for arg in reversed(error.args) if isinstance(arg, BaseException)), error.__cause__)
         if inner is None or inner is error:
             break
@@ -343,16 +343,16 @@ def explain_failure(about: str, url: str, error: Exception) -> SchedkitError:
     host = _host(url)
     if isinstance(error, ProxyError):
         return UnavailableError(
-            f"{about}: the proxy for {host} does not do its work: {_why(error)}",
+            f"{about}: the proxy for {host} failed: {_why(error)}",
             hint="look at HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
         )
     if isinstance(error, ReadTimeoutError):
-        return NoAnswerError(f"{about}: {host} took the request and did not answer in time")
+        return NoAnswerError(f"{about}: {host} accepted the request and sent no response in time")
     if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
-        return NoAnswerError(f"{about}: {host} does not answer", hint="is there a network, or a proxy to be named?")
+        return NoAnswerError(f"{about}: no response from {host}", hint="is there a network, or a proxy to be named?")
     if isinstance(error, NameResolutionError):
         return UnavailableError(
-            f"{about}: there is no address for {host}", hint="is the name right, and is there a network?"
+            f"{about}: cannot resolve {host} (DNS lookup failed)", hint="is the name right, and is there a network?"
         )
     if isinstance(error, SSLError):
         inner = next((arg for arg in error.args if isinstance(arg, ssl.SSLCertVerificationError)), None)

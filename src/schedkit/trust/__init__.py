@@ -1,1 +1,1 @@
-"""May it run: whose signatures count, and whether an image has them."""
+"""May it run: whose signatures are trusted, and whether an image has them."""

@@ -42,14 +42,12 @@ def get_key(certificate: "Certificate") -> "PublicKey":
 
 def check_certificate(certificate: "Certificate", times: Sequence[datetime], root: TrustedRoot) -> None:
     """That this certificate could sign code at each of these times."""
-    from cryptography.x509.oid import ExtendedKeyUsageOID
-
     authority = _find_issuer(certificate, root)
     for time in times:
         _check_time(certificate, authority, time)
         _check_path(certificate, authority, time)
-    if not _may_sign(certificate, ExtendedKeyUsageOID.CODE_SIGNING):
-        raise bad_signature("its certificate is not for signing code")
+    if not _may_sign_code(certificate):
+        raise bad_signature("its certificate is not for code signing")
     # A root that names no CT log is one of a private installation that has none.
     if root.needs_sct:
         _check_logged(certificate, authority.chain[0], root.certificate_logs)
@@ -111,15 +109,16 @@ def _check_path(certificate: "Certificate", authority: Authority, time: datetime
         raise bad_signature(f"the chain of its certificate does not hold: {error}") from error
 
 
-def _may_sign(certificate: "Certificate", purpose: object) -> bool:
+def _may_sign_code(certificate: "Certificate") -> bool:
     from cryptography.x509 import ExtendedKeyUsage, ExtensionNotFound, KeyUsage
+    from cryptography.x509.oid import ExtendedKeyUsageOID
 
     try:
         usage = certificate.extensions.get_extension_for_class(KeyUsage).value
         purposes = certificate.extensions.get_extension_for_class(ExtendedKeyUsage).value
     except (ExtensionNotFound, ValueError):
         return False
-    return usage.digital_signature and purpose in list(purposes)
+    return usage.digital_signature and ExtendedKeyUsageOID.CODE_SIGNING in list(purposes)
 
 
 def _check_logged(certificate: "Certificate", issuer: "Certificate", logs: Sequence[Log]) -> None:

@@ -1,4 +1,4 @@
-"""May this image run? The rule that counts for it, against every signature there is."""
+"""May this image run? The rule for it, against every signature there is."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -69,7 +69,7 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
 
 
 class _Search:
-    """Looks at one signature after the other until enough count."""
+    """Looks at one signature after the other until enough are trusted."""
 
     def __init__(self, image: Image, rule: Rule, roots: Roots) -> None:
         self._image = image
@@ -132,7 +132,7 @@ class _Search:
         reason = next(reason for reason in RefusalReason if any(one.reason is reason for one in attempts))
         best = next(one for one in attempts if one.reason is reason)
         others = f" (and {len(attempts) - 1} more that are not trusted)" if len(attempts) > 1 else ""
-        signer = f"is signed by {best.who}" if best.who else "has something that is no signature of it"
+        signer = f"is signed by {best.who}" if best.who else "has something that is not a signature of it"
         hint = f"the policy's rule for it: {rule.name}; who may sign: {rule}"
         if reason is RefusalReason.BAD_SIGNATURE:
             hint = f"do not run it: somebody changed it, or put the signature of another image there; {hint}"
@@ -140,7 +140,7 @@ class _Search:
 
 
 def count_signers(accepted: Sequence[Accepted]) -> int:
-    """How many different keys and identities of the rule are met, none of them and no signer counted twice."""
+    """SignerKind many different keys and identities of the rule are met, none of them and no signer counted twice."""
     wanted: dict[str, set[object]] = {}
     for one in accepted:
         wanted.setdefault(one.signature.who, set()).update(one.wanted)

@@ -27,7 +27,7 @@ class Entry:
     body: bytes
     log_id: bytes
     index: int
-    integrated: int | None  # seconds since 1970; only a promise vouches for it
+    integrated: int | None  # seconds since 1970; only a SET vouches for it
     promise: bytes | None  # the log's signature of the entry and its time (SET)
     proof: Proof | None
 
@@ -45,4 +45,4 @@ class Evidence:
     hint: str  # which key it says it was made with, if it says
     entries: tuple[Entry, ...]
     timestamps: tuple[bytes, ...]  # RFC 3161, DER
-    proof_needed: bool  # a promise alone is not enough in this format
+    proof_needed: bool  # a SET alone is not enough in this format

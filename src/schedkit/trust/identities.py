@@ -63,29 +63,27 @@ def read_signer(certificate: "Certificate") -> Signer:
     from cryptography import x509
 
     try:
-        extensions = certificate.extensions
-        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         subjects = (
             *names.get_values_for_type(x509.UniformResourceIdentifier),
             *names.get_values_for_type(x509.RFC822Name),
             *names.get_values_for_type(x509.DNSName),
         )
     except (ValueError, x509.ExtensionNotFound, x509.UnsupportedGeneralNameType, x509.DuplicateExtension) as error:
-        raise MalformedError("the certificate names nobody") from error
-    signer = Signer(subjects, _read_issuer(extensions))
+        raise MalformedError("the certificate has no subject alternative name") from error
+    signer = Signer(subjects, _read_issuer(certificate))
     said = (*signer.subjects, signer.issuer)
     if not subjects or not all(text and text.isprintable() and len(text) <= LONGEST for text in said):
-        raise MalformedError("the certificate names nobody that can be told")
+        raise MalformedError("the certificate has a subject or issuer that cannot be shown")
     return signer
 
 
-def _read_issuer(extensions: object) -> str:
+def _read_issuer(certificate: "Certificate") -> str:
     from cryptography import x509
 
-    assert isinstance(extensions, x509.Extensions)  # noqa: S101  (for the type checker: x509 is imported late)
     values = {
         extension.oid.dotted_string: extension.value.value
-        for extension in extensions
+        for extension in certificate.extensions
         if isinstance(extension.value, x509.UnrecognizedExtension)
     }
     try:
@@ -93,7 +91,7 @@ def _read_issuer(extensions: object) -> str:
             return _decode_der_text(values[ISSUER])
         return values[ISSUER_BEFORE_2023].decode()
     except (KeyError, ValueError) as error:
-        raise MalformedError("the certificate does not say who vouched for its owner") from error
+        raise MalformedError("the certificate has no OIDC issuer") from error
 
 
 def _decode_der_text(data: bytes) -> str:

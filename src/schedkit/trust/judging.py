@@ -9,7 +9,7 @@ from schedkit.trust.evidence import Evidence
 from schedkit.trust.identities import Identity
 from schedkit.trust.keys import Key, encode_key, is_signed_by
 from schedkit.trust.log import check_log, check_periods
-from schedkit.trust.model import How, LogEntry, RefusalReason, Signature
+from schedkit.trust.model import LogEntry, RefusalReason, Signature, SignerKind
 from schedkit.trust.policy import Rule
 from schedkit.trust.roots import Roots
 from schedkit.trust.trusted_root import Log, TrustedRoot
@@ -52,7 +52,9 @@ def _judge_key(evidence: Evidence, keys: list[Key], rule: Rule, roots: Roots) ->
             check_periods(evidence, logs, _read_times(evidence, entry, root))
         except Problem as problem:
             raise Problem(problem.reason, problem.text, str(key)) from problem
-    found = Signature(str(key), How.KEY, evidence.format, entry.integrated if entry else None, entry, evidence.digest)
+    found = Signature(
+        str(key), SignerKind.KEY, evidence.format, entry.integrated if entry else None, entry, evidence.digest
+    )
     return Accepted(found, frozenset(keys))
 
 
@@ -91,7 +93,7 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
     wanted = frozenset(identity for identity in rule.identities if identity.matches(signer))
     if not wanted:
         raise Problem(RefusalReason.UNTRUSTED, f"the policy wants {rule}", str(signer))
-    found = Signature(str(signer), How.KEYLESS, evidence.format, min(times), entry, evidence.digest)
+    found = Signature(str(signer), SignerKind.KEYLESS, evidence.format, min(times), entry, evidence.digest)
     return Accepted(found, wanted)
 
 

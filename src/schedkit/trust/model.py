@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 
-class How(StrEnum):
+class SignerKind(StrEnum):
     """What a signer is known by."""
 
     KEY = "key"
@@ -20,7 +20,7 @@ class Format(StrEnum):
 
 
 class RefusalReason(StrEnum):
-    """Why a signature does not count; the nearest to acceptance comes first and names the refusal as a whole."""
+    """Why a signature is not trusted; the nearest to acceptance comes first and names the refusal as a whole."""
 
     EXPIRED = "expired"
     NO_LOG_ENTRY = "no-log-entry"
@@ -39,10 +39,10 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature that counts."""
+    """A trusted signature."""
 
     who: str  # `key SHA256:… (path)` or `subject (issuer)`
-    how: How
+    how: SignerKind
     format: Format
     signed_at: datetime | None  # None where nobody vouches for a time
     log: LogEntry | None
@@ -51,7 +51,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A signature that was tried and does not count."""
+    """A signature that was tried and is not trusted."""
 
     what: str  # where it lies: `sha256-….sig layer 2`, `referrer sha256:…`
     who: str  # whom it is by, or claims to be by; empty where it does not say

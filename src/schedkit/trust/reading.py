@@ -1,4 +1,4 @@
-"""JSON from strangers: read field by field, each of the type it must have, and nothing twice."""
+"""JSON from untrusted sources: read field by field, each of the type it must have, and nothing twice."""
 
 import base64
 import binascii
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 LARGEST_NUMBER = 1 << 63
-Bytes = bytes  # Fields has a method of that name
 
 
 class MalformedError(ValueError):
@@ -40,13 +39,13 @@ class Fields:
             raise self._wrong(name, "a number")
         return value
 
-    def bytes(self, name: str) -> Bytes:
+    def decoded(self, name: str) -> bytes:
         """From base64."""
         return decode_base64(self.text(name), f"{self._where}: {name}")
 
-    def hexadecimal(self, name: str) -> "Bytes":
+    def hexadecimal(self, name: str) -> bytes:
         try:
-            return Bytes.fromhex(self.text(name))
+            return bytes.fromhex(self.text(name))
         except ValueError as error:
             raise self._wrong(name, "hexadecimal") from error
 

@@ -1,4 +1,4 @@
-"""RFC 3161: an authority's word that a signature was there at a time."""
+"""RFC 3161: a timestamp authority's word that a signature was there at a time."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -7,17 +7,17 @@ from datetime import datetime
 from schedkit.trust.trusted_root import Authority
 
 
-def read_times(timestamps: Sequence[bytes], signature: bytes, clocks: Sequence[Authority]) -> list[datetime]:
-    """The times that authorities which count vouch for; the word of others says nothing, and does no harm."""
+def read_times(timestamps: Sequence[bytes], signature: bytes, authorities: Sequence[Authority]) -> list[datetime]:
+    """The times that trusted timestamp authorities vouch for; what others say is ignored."""
     times = []
     for timestamp in timestamps:
-        time = _read_time(timestamp, signature, clocks)
+        time = _read_time(timestamp, signature, authorities)
         if time is not None:
             times.append(time)
     return times
 
 
-def _read_time(timestamp: bytes, signature: bytes, clocks: Sequence[Authority]) -> datetime | None:
+def _read_time(timestamp: bytes, signature: bytes, authorities: Sequence[Authority]) -> datetime | None:
     from rfc3161_client import VerifierBuilder, decode_timestamp_response
 
     try:
@@ -25,11 +25,11 @@ def _read_time(timestamp: bytes, signature: bytes, clocks: Sequence[Authority]) 
         time = response.tst_info.gen_time
     except Exception:  # of many kinds, and one that cannot be read says nothing
         return None
-    for clock in clocks:
-        if len(clock.chain) < 2 or not clock.period.holds(time):
+    for authority in authorities:
+        if len(authority.chain) < 2 or not authority.period.holds(time):
             continue
-        builder = VerifierBuilder().tsa_certificate(clock.chain[0]).add_root_certificate(clock.chain[-1])
-        for certificate in clock.chain[1:-1]:
+        builder = VerifierBuilder().tsa_certificate(authority.chain[0]).add_root_certificate(authority.chain[-1])
+        for certificate in authority.chain[1:-1]:
             builder = builder.add_intermediate_certificate(certificate)
         with suppress(Exception):  # a certificate inside that cannot be read has errors of its own
             builder.build().verify_message(response, signature)

@@ -115,7 +115,7 @@ def _parse_log(log: Fields) -> Log:
 
     key = log.inner("publicKey")
     try:
-        public = check_key(load_der_public_key(key.bytes("rawBytes")))
+        public = check_key(load_der_public_key(key.decoded("rawBytes")))
     except (MalformedError, KeyProblem):
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
@@ -124,7 +124,7 @@ def _parse_log(log: Fields) -> Log:
     if period.start is None:
         raise MalformedError("its key has no validFor.start")
     url = log.text("baseUrl") if log.has("baseUrl") else ""
-    return Log(log.inner("logId").bytes("keyId"), url, public, period)
+    return Log(log.inner("logId").decoded("keyId"), url, public, period)
 
 
 def _parse_authority(authority: Fields) -> Authority:
@@ -132,7 +132,7 @@ def _parse_authority(authority: Fields) -> Authority:
 
     certificates = authority.inner("certChain").each("certificates", MOST)
     try:
-        chain = tuple(load_der_x509_certificate(one.bytes("rawBytes")) for one in certificates)
+        chain = tuple(load_der_x509_certificate(one.decoded("rawBytes")) for one in certificates)
     except MalformedError:
         raise
     except (ValueError, InvalidVersion) as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from schedkit.images.image import Image
 from schedkit.images.reference import Reference
 from schedkit.trust.kept_images import decode_image, encode_image
-from schedkit.trust.model import Format, How, LogEntry, Signature, Verdict
+from schedkit.trust.model import Format, LogEntry, Signature, SignerKind, Verdict
 from schedkit.trust.sealed import SealedFolder
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _decode(fields: Mapping[str, Any]) -> Verdict:
     signatures = tuple(
         Signature(
             one["who"],
-            How(one["how"]),
+            SignerKind(one["how"]),
             Format(one["format"]),
             _time(one["signed_at"]),
             LogEntry(one["log"]["log_id"], one["log"]["index"], _time(one["log"]["integrated"]))

@@ -8,7 +8,7 @@ import pytest
 from lab.signing import VirtualSigstore
 from lab.store import Store
 from schedkit.trust.errors import ExpiredError, NoLogEntryError, UntrustedError
-from schedkit.trust.model import Format, How, Verdict
+from schedkit.trust.model import Format, SignerKind, Verdict
 from tests.integration.trust.workshop import (
     FORMATS,
     ISSUER,
@@ -64,7 +64,7 @@ def test_identity_is_judged_as_cosign_does(
     assert accepts(ours) == accepts(theirs) == accepted, f"{ours}\n{theirs}"
     if isinstance(ours, Verdict):
         (signature,) = ours.signatures
-        assert (signature.who, signature.how, signature.format) == (f"{SUBJECT} ({ISSUER})", How.KEYLESS, kind)
+        assert (signature.who, signature.how, signature.format) == (f"{SUBJECT} ({ISSUER})", SignerKind.KEYLESS, kind)
         assert signature.signed_at is not None
     else:
         assert isinstance(ours, UntrustedError)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from lab.signing import keyed
 from schedkit.images.oci import OCI_INDEX, Descriptor
 from schedkit.trust.errors import BadSignatureError, UnsignedError, UntrustedError
-from schedkit.trust.model import Format, How, Verdict
+from schedkit.trust.model import Format, SignerKind, Verdict
 from tests.integration.images.pushing import Pusher
 from tests.integration.images.servers import Server, serve
 from tests.integration.trust.workshop import FORMATS, NO_LOG, Signed, Workshop, accepts
@@ -52,7 +52,7 @@ def test_key_of_each_kind_is_judged_as_cosign_does(
         assert accepts(ours) == accepts(theirs) == expected, f"{ours}\n{theirs}"
         if isinstance(ours, Verdict):
             (signature,) = ours.signatures
-            assert (signature.how, signature.format, signature.on) == (How.KEY, kind, image.digest)
+            assert (signature.how, signature.format, signature.on) == (SignerKind.KEY, kind, image.digest)
         else:
             assert isinstance(ours, UntrustedError | BadSignatureError)
 

@@ -10,7 +10,7 @@ import pytest
 from lab.signing import Options, Rekor, VirtualSigstore, make_token
 from lab.store import Store
 from schedkit.trust.errors import BadSignatureError, NoLogEntryError
-from schedkit.trust.model import Format, How, Verdict
+from schedkit.trust.model import Format, SignerKind, Verdict
 from tests.integration.trust.workshop import (
     FORMATS,
     ISSUER,
@@ -112,7 +112,7 @@ def test_entry_of_a_real_log_with_a_certificate_and_a_timestamp(workshop: Worksh
     theirs = workshop.ask_cosign("v3", Format.BUNDLE, image, *who, NO_SCT, "--use-signed-timestamps", root=root)
     assert accepts(theirs), theirs.stderr
     assert isinstance(ours, Verdict), ours
-    assert (ours.signatures[0].how, ours.signatures[0].signed_at is not None) == (How.KEYLESS, True)
+    assert (ours.signatures[0].how, ours.signatures[0].signed_at is not None) == (SignerKind.KEYLESS, True)
     # The log vouches for no time; the timestamp does, and by then a log that had ended is none.
     document = json.loads(root.read_text())
     document["tlogs"][0]["publicKey"]["validFor"]["end"] = "2021-01-01T00:00:00Z"

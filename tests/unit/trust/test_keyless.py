@@ -22,7 +22,7 @@ from schedkit.trust.errors import (
     UntrustedError,
 )
 from schedkit.trust.log import check_periods
-from schedkit.trust.model import Format, How
+from schedkit.trust.model import Format, SignerKind
 from schedkit.trust.policy import DEFAULT_POLICY, Policy, Root
 from schedkit.trust.trusted_root import parse_trusted_root
 from tests.unit.trust.material import (
@@ -79,7 +79,7 @@ def put_bundle(shelf: Shelf, sigstore: Sigstore, change: Callable[[dict[str, Any
 
 def test_identity_and_time_are_told(put: Callable[..., Image], sigstore: Sigstore, policy: Policy) -> None:
     (found,) = check(put(sigstore.issue()), policy).signatures
-    assert (found.who, found.how, found.signed_at) == (f"{SUBJECT} ({ISSUER})", How.KEYLESS, NOW)
+    assert (found.who, found.how, found.signed_at) == (f"{SUBJECT} ({ISSUER})", SignerKind.KEYLESS, NOW)
     assert found.format in Format
     assert found.log is not None
     assert (found.log.index, found.log.integrated) == (3, NOW)

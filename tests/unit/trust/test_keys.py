@@ -12,7 +12,7 @@ from schedkit.errors import ExitCode
 from schedkit.trust.bundle import encode_message
 from schedkit.trust.errors import BadSignatureError, NoLogEntryError, UnsignedError, UntrustedError
 from schedkit.trust.keys import KeyProblem, is_signed_by, parse_key
-from schedkit.trust.model import Format, How
+from schedkit.trust.model import Format, SignerKind
 from tests.unit.trust.material import (
     NOW,
     Sigstore,
@@ -49,7 +49,7 @@ def test_each_kind_of_key_counts_in_both_formats(shelf: Shelf, sigstore: Sigstor
     (second,) = check(image, policy).signatures
     assert (first.format, second.format) == (Format.COSIGN_V2, Format.BUNDLE)
     for found in (first, second):
-        assert (found.how, found.on) == (How.KEY, image.digest)
+        assert (found.how, found.on) == (SignerKind.KEY, image.digest)
         assert found.who == f"key {parse_key(pem(key), '').fingerprint} (0.pub)"
         assert found.signed_at == (NOW if logged else None)
         assert (found.log is not None) == logged

@@ -1,4 +1,4 @@
-"""`schedctl verify`: who vouches for an image, or why it may not run."""
+"""`schedctl verify`: who signed an image, or why it may not run."""
 
 from typing import TYPE_CHECKING
 
@@ -107,6 +107,7 @@ def _text(source: str, image: "Image", verdict: "Verdict", output: Output) -> st
     lines = [
         f"{'image':12}{image.reference}",
         f"{'digest':12}{image.digest}",
+        *([f"{'manifest':12}{image.manifest.digest}"] if image.manifest.digest != image.digest else []),
         f"{'verified':12}{output.paint('yes', 'good')}{again}",
         f"{'policy':12}{source}, rule {verdict.rule}",
     ]
@@ -118,7 +119,7 @@ def _text(source: str, image: "Image", verdict: "Verdict", output: Output) -> st
 
 
 def _tell(signature: "Signature") -> str:
-    when = f"signed {signature.signed_at:%Y-%m-%d %H:%M:%S %Z}" if signature.signed_at else "nobody vouches for when"
+    when = f"signed {signature.signed_at:%Y-%m-%d %H:%M:%S %Z}" if signature.signed_at else "signed at an unknown time"
     log = signature.log
-    where = f"entry {log.index} of the log {log.log_id[:16]}…" if log else "in no log that was asked for"
+    where = f"entry {log.index} of the log {log.log_id[:16]}…" if log else "no log entry needed"
     return f"{signature.how.value} ({signature.format.value}), {when}, {where}"
