@@ -140,7 +140,7 @@ class _Search:
 
 
 def count_signers(accepted: Sequence[Accepted]) -> int:
-    """SignerKind many different keys and identities of the rule are met, none of them and no signer counted twice."""
+    """How many different keys and identities of the rule are met, none of them and no signer counted twice."""
     wanted: dict[str, set[object]] = {}
     for one in accepted:
         wanted.setdefault(one.signature.who, set()).update(one.wanted)

@@ -34,7 +34,7 @@ Removal = Callable[[pytest.MonkeyPatch, Signed], None]
 
 @dataclass(frozen=True)
 class Attack:
-    """SignerKind it is done, how it must end, and how the check that ends it is taken away."""
+    """How it is done, how it must end, and how the check that ends it is taken away."""
 
     do: Callable[[Bench], Attacked]
     ends: type[Refusal]
