@@ -170,6 +170,7 @@ def test_image_without_a_rule_has_none(folder: Path) -> None:
         ("identities:\n  - subjectRegExp: .*@example.com\n", 2, "needs an issuer or issuerRegExp"),
         ("identities:\n  - subject: https://github.com.evil.example/me\n", 2, "needs an issuer"),
         ("identities:\n  - issuer: a\n    subjectRegExp: '[[:alpha:]]'\n", 3, "not a regular expression"),
+        ("identities:\n  - issuer: a\n    subjectRegExp: '\\pL'\n", 3, "not a regular expression"),
         ("identities:\n  - issuer: a\n    subjectRegExp: ^(\n", 3, "not a regular expression"),
         ("identities:\n  - issuer: 5\n    subject: b\n", 2, "a string is needed here"),
         ("scopes:\n  - keys: [{path: cosign.pub}]\n", 2, "a scope without images"),
