@@ -14,6 +14,7 @@ from schedkit.images.registry import Registry
 from tests.e2e.conftest import Slot, read_slot, wait_detached
 from tests.e2e.runtimes import REGISTRY
 from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
+from tests.integration.images.pushing import Document, Pusher
 
 SUBJECT, ISSUER = "release@schedkit.example", "https://accounts.schedkit.example"
 FOLDER = "/root/trust"
@@ -47,6 +48,7 @@ def machine_with_signatures(machine: Machine, store: Store, tmp_path_factory: py
         "trustedRoot": "trusted_root.json",
     }
     machine.guest.write(f"{FOLDER}/policy.yaml", json.dumps(policy).encode())
+    machine.guest.write(f"{FOLDER}/keys.yaml", json.dumps({"keys": policy["keys"]}).encode())
     return machine
 
 
@@ -121,6 +123,34 @@ def test_one_life_among_signatures_with_network_and_without(schedctl: Careful) -
     assert read_slot(schedctl.machine) == ATTACHED_BY_IDENTITY
     schedctl.run(f"switch --offline {BY_A_STRANGER}", code=20)
     assert read_slot(schedctl.machine) == ATTACHED_BY_IDENTITY
+
+
+@pytest.mark.parametrize("schedctl", ["podman"], indirect=True)
+def test_index_that_nobody_signed_around_a_signed_manifest_attaches_the_signed_one(schedctl: Careful) -> None:
+    """Podman, left to choose, prefers the zstd twin; test_chosen_manifest.py of tests/integration has all attacks."""
+    pusher = Pusher(schedctl.machine.registry, "scx_fifo")
+    signed, twin = (_describe(schedctl.machine, image) for image in (BY_KEY, BY_IDENTITY))
+    platform = {"os": "linux", "architecture": "amd64"}
+    preferred = {"annotations": {"io.github.containers.compression.zstd": "true"}}
+    pusher.index(signed | {"platform": platform}, twin | {"platform": platform} | preferred, tag="twins")
+
+    schedctl.run(f"run {REGISTRY}/scx_fifo:twins --trust-policy {FOLDER}/keys.yaml")
+
+    assert read_slot(schedctl.machine) == ATTACHED_BY_KEY
+    (one,) = schedctl.read("ps")["containers"]
+    assert one["verified"].startswith("key SHA256:")
+    assert (one["manifest"], one["digest"] == one["manifest"]) == (signed["digest"], False)
+
+
+def _describe(machine: Machine, image: str) -> Document:
+    """A manifest of the guest's registry, as an index lists it."""
+    path, _, tag = image.removeprefix(f"{REGISTRY}/").partition(":")
+    registry = Registry(environ={})
+    try:
+        found, _ = registry.fetch_document(Reference(machine.registry, path, tag, None))
+    finally:
+        registry.close()
+    return {"mediaType": found.media_type, "digest": found.digest, "size": found.size}
 
 
 def _name(machine: Machine, image: str) -> str:
