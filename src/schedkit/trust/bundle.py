@@ -34,7 +34,7 @@ def parse_bundle(data: bytes, digest: str) -> Evidence:
     if not document.has("dsseEnvelope"):
         raise MalformedError("the bundle signs bytes, and makes no statement about an image")
     envelope = document.inner("dsseEnvelope")
-    payload, payload_type = envelope.decoded("payload"), envelope.text("payloadType")
+    payload, payload_type = envelope.bytes("payload"), envelope.text("payloadType")
     if payload_type != STATEMENT_TYPE:
         raise MalformedError(f"the bundle's envelope holds {payload_type[:100]!r}, not a statement")
     signatures = list(envelope.each("signatures", 2))
@@ -48,12 +48,12 @@ def parse_bundle(data: bytes, digest: str) -> Evidence:
         digest=parse_statement(payload, digest),
         message=encode_message(payload_type, payload),
         payload=payload,
-        signature=signatures[0].decoded("sig"),
+        signature=signatures[0].bytes("sig"),
         certificate=certificate,
         hint=hint,
         entries=tuple(_parse_entry(entry) for entry in material.each("tlogEntries", MOST_ENTRIES)),
         timestamps=tuple(
-            stamp.decoded("signedTimestamp")
+            stamp.bytes("signedTimestamp")
             for stamp in (stamps.each("rfc3161Timestamps", MOST_TIMESTAMPS) if stamps else ())
         ),
         proof_needed=KINDS[kind],
@@ -87,12 +87,12 @@ def encode_message(payload_type: str, payload: bytes) -> bytes:
 def _parse_signer(material: Fields) -> tuple[bytes | None, str]:
     """The certificate in DER, or the hint at a key."""
     if material.has("certificate"):
-        return material.inner("certificate").decoded("rawBytes"), ""
+        return material.inner("certificate").bytes("rawBytes"), ""
     if material.has("x509CertificateChain"):
         chain = list(material.inner("x509CertificateChain").each("certificates", MOST_CERTIFICATES))
         if not chain:
             raise MalformedError("the bundle's chain of certificates is empty")
-        return chain[0].decoded("rawBytes"), ""
+        return chain[0].bytes("rawBytes"), ""
     if material.has("publicKey"):
         key = material.inner("publicKey")
         return None, key.text("hint") if key.has("hint") else ""
@@ -102,11 +102,11 @@ def _parse_signer(material: Fields) -> tuple[bytes | None, str]:
 def _parse_entry(entry: Fields) -> Entry:
     promise = entry.inner("inclusionPromise") if entry.has("inclusionPromise") else None
     return Entry(
-        body=entry.decoded("canonicalizedBody"),
-        log_id=entry.inner("logId").decoded("keyId"),
+        body=entry.bytes("canonicalizedBody"),
+        log_id=entry.inner("logId").bytes("keyId"),
         index=entry.number("logIndex") if entry.has("logIndex") else 0,
         integrated=(entry.number("integratedTime") or None) if entry.has("integratedTime") else None,
-        promise=promise.decoded("signedEntryTimestamp") if promise else None,
+        promise=promise.bytes("signedEntryTimestamp") if promise else None,
         proof=_parse_proof(entry.inner("inclusionProof")) if entry.has("inclusionProof") else None,
     )
 
@@ -115,7 +115,7 @@ def _parse_proof(proof: Fields) -> Proof:
     return Proof(
         index=proof.number("logIndex") if proof.has("logIndex") else 0,
         tree_size=proof.number("treeSize"),
-        root=proof.decoded("rootHash"),
+        root=proof.bytes("rootHash"),
         hashes=tuple(decode_base64(text, "the proof") for text in proof.texts("hashes", MOST_HASHES)),
         checkpoint=proof.inner("checkpoint").text("envelope") if proof.has("checkpoint") else "",
     )

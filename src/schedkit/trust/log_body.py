@@ -38,8 +38,8 @@ def _read_hashedrekord_1(spec: Fields, evidence: Evidence) -> Bound:
     digest, signature = spec.inner("data").inner("hash"), spec.inner("signature")
     return (
         _hash(digest.text("algorithm"), evidence.message).hex() == digest.text("value"),
-        signature.decoded("content") == evidence.signature,
-        [decode_pem(signature.inner("publicKey").decoded("content"))],
+        signature.bytes("content") == evidence.signature,
+        [decode_pem(signature.inner("publicKey").bytes("content"))],
     )
 
 
@@ -49,9 +49,9 @@ def _read_hashedrekord_2(spec: Fields, evidence: Evidence) -> Bound:
     verifier = signature.inner("verifier")
     name = "x509Certificate" if verifier.has("x509Certificate") else "publicKey"
     return (
-        _hash(data.text("algorithm"), evidence.message) == data.decoded("digest"),
-        signature.decoded("content") == evidence.signature,
-        [verifier.inner(name).decoded("rawBytes")],
+        _hash(data.text("algorithm"), evidence.message) == data.bytes("digest"),
+        signature.bytes("content") == evidence.signature,
+        [verifier.inner(name).bytes("rawBytes")],
     )
 
 
@@ -60,8 +60,8 @@ def _read_dsse(spec: Fields, evidence: Evidence) -> Bound:
     signatures = list(spec.each("signatures", MOST_SIGNATURES))
     return (
         _hash(digest.text("algorithm"), evidence.payload).hex() == digest.text("value"),
-        [one.decoded("signature") for one in signatures] == [evidence.signature],
-        [decode_pem(one.decoded("verifier")) for one in signatures],
+        [one.bytes("signature") for one in signatures] == [evidence.signature],
+        [decode_pem(one.bytes("verifier")) for one in signatures],
     )
 
 
@@ -72,11 +72,11 @@ def _read_intoto(spec: Fields, evidence: Evidence) -> Bound:
         list(content.inner("envelope").each("signatures", MOST_SIGNATURES)),
     )
     # The signature is base64 in the envelope, and that text is put into base64 once more in the entry.
-    found = [decode_base64(one.decoded("sig").decode("ascii", "replace"), "the signature") for one in signatures]
+    found = [decode_base64(one.bytes("sig").decode("ascii", "replace"), "the signature") for one in signatures]
     return (
         _hash(digest.text("algorithm"), evidence.payload).hex() == digest.text("value"),
         found == [evidence.signature],
-        [decode_pem(one.decoded("publicKey")) for one in signatures],
+        [decode_pem(one.bytes("publicKey")) for one in signatures],
     )
 
 

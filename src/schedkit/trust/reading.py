@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 LARGEST_NUMBER = 1 << 63
+Bytes = bytes  # Fields has a method of that name
 
 
 class MalformedError(ValueError):
@@ -39,13 +40,13 @@ class Fields:
             raise self._wrong(name, "a number")
         return value
 
-    def decoded(self, name: str) -> bytes:
+    def bytes(self, name: str) -> Bytes:
         """From base64."""
         return decode_base64(self.text(name), f"{self._where}: {name}")
 
-    def hexadecimal(self, name: str) -> bytes:
+    def hexadecimal(self, name: str) -> "Bytes":
         try:
-            return bytes.fromhex(self.text(name))
+            return Bytes.fromhex(self.text(name))
         except ValueError as error:
             raise self._wrong(name, "hexadecimal") from error
 

@@ -59,14 +59,14 @@ def _parse_entry(text: str) -> Entry:
     document = parse_object(text, "the log entry")
     payload = document.inner("Payload")
     return Entry(
-        body=payload.decoded("body"),
+        body=payload.bytes("body"),
         log_id=payload.hexadecimal("logID"),
         index=payload.number("logIndex"),
         integrated=payload.number("integratedTime"),
-        promise=document.decoded("SignedEntryTimestamp"),
+        promise=document.bytes("SignedEntryTimestamp"),
         proof=None,
     )
 
 
 def _parse_timestamp(text: str) -> bytes:
-    return parse_object(text, "the timestamp").decoded("SignedRFC3161Timestamp")
+    return parse_object(text, "the timestamp").bytes("SignedRFC3161Timestamp")

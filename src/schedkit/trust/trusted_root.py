@@ -85,7 +85,7 @@ def parse_trusted_root(data: bytes, origin: str) -> TrustedRoot:
         root = TrustedRoot(
             origin,
             f"sha256:{hashlib.sha256(data).hexdigest()}",
-            parse("tlogs", _parse_log),
+            parse("tlogs", _parse_signature_log),
             parse("ctlogs", _parse_log),
             any(True for _ in document.each("ctlogs", MOST)),
             parse("certificateAuthorities", _parse_authority),
@@ -115,16 +115,21 @@ def _parse_log(log: Fields) -> Log:
 
     key = log.inner("publicKey")
     try:
-        public = check_key(load_der_public_key(key.decoded("rawBytes")))
+        public = check_key(load_der_public_key(key.bytes("rawBytes")))
     except (MalformedError, KeyProblem):
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
         raise MalformedError(f"its key cannot be used: {error}") from error
-    period = _parse_period(key)
-    if period.start is None:
-        raise MalformedError("its key has no validFor.start")
     url = log.text("baseUrl") if log.has("baseUrl") else ""
-    return Log(log.inner("logId").decoded("keyId"), url, public, period)
+    return Log(log.inner("logId").bytes("keyId"), url, public, _parse_period(key))
+
+
+def _parse_signature_log(log: Fields) -> Log:
+    """A Rekor: from when on it is trusted must be said, as what it logs has no other time to be held against."""
+    found = _parse_log(log)
+    if found.period.start is None:
+        raise MalformedError("its key has no validFor.start")
+    return found
 
 
 def _parse_authority(authority: Fields) -> Authority:
@@ -132,7 +137,7 @@ def _parse_authority(authority: Fields) -> Authority:
 
     certificates = authority.inner("certChain").each("certificates", MOST)
     try:
-        chain = tuple(load_der_x509_certificate(one.decoded("rawBytes")) for one in certificates)
+        chain = tuple(load_der_x509_certificate(one.bytes("rawBytes")) for one in certificates)
     except MalformedError:
         raise
     except (ValueError, InvalidVersion) as error:

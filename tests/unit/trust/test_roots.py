@@ -226,8 +226,16 @@ def test_certificate_needs_an_sct_also_where_no_ct_log_of_the_root_can_be_read(
     assert "no SCT of a trusted CT log" in refuse(image, trust(identities=(OURS,), root=root)).message
 
 
-@pytest.mark.parametrize("period", [None, {}, {"end": "2099-01-01T00:00:00Z"}])
-@pytest.mark.parametrize("kind", ["tlogs", "ctlogs"])
+@pytest.mark.parametrize(
+    ("kind", "period"),
+    [
+        ("tlogs", None),
+        ("tlogs", {}),
+        ("tlogs", {"end": "2099-01-01T00:00:00Z"}),
+        ("ctlogs", {}),
+        ("ctlogs", {"end": "2099-01-01T00:00:00Z"}),
+    ],
+)
 def test_log_whose_key_has_no_start_is_left_out(sigstore: Sigstore, kind: str, period: dict[str, str] | None) -> None:
     document = json.loads(sigstore.trusted_root())
     key = document[kind][0]["publicKey"]
