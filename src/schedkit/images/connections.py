@@ -1,6 +1,6 @@
 """Connections to registries: certificates, proxies and pools, each made when it is first needed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -87,9 +87,9 @@ class Connections:
         return context
 
 
-def find_authorities(authority: str) -> list[Path]:
+def find_authorities(authority: str, folders: Sequence[Path] = CERTIFICATE_FOLDERS) -> list[Path]:
     """The certificate authorities that podman and docker keep for a registry."""
-    return [file for folder in CERTIFICATE_FOLDERS for file in sorted((folder / authority).glob("*.crt"))]
+    return [file for folder in folders for file in sorted((folder / authority).glob("*.crt"))]
 
 
 def _trust(context: "ssl.SSLContext", file: Path) -> None:

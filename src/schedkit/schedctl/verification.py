@@ -1,5 +1,6 @@
 """Between resolve and pull: may this image run? The one place where schedctl decides it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedkit.errors import NotFoundError
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
 
 UNSIGNED_ALLOWED = "unsigned-allowed"  # what Label.VERIFIED says then
 UNTRUSTED_ALLOWED = "untrusted-allowed"  # signed, and by nobody whom the policy trusts
-# Runtimes that pull for themselves, and where each looks for the authorities of a registry.
-ENGINES = {"podman": "/etc/containers/certs.d", "docker": "/etc/docker/certs.d"}
+# Runtimes that pull for themselves, and where each looks for the certificate authorities of a registry.
+ENGINES = {
+    "podman": (Path("/etc/containers/certs.d"), Path("/etc/docker/certs.d")),
+    "docker": (Path("/etc/docker/certs.d"),),
+}
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
@@ -55,12 +59,13 @@ def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> 
         return
     from schedkit.images.connections import find_authorities
 
+    folders = ENGINES[runtime.driver]
     for source in image.sources:
         registry = source.repository.partition("/")[0]
-        if not source.insecure and not find_authorities(registry):
+        if not source.insecure and not find_authorities(registry, folders):
             session.talk.warn(
                 f"{runtime.driver} pulls from {registry} without ca-file, which only schedctl reads; "
-                f"if that fails: install -D {file} {ENGINES[runtime.driver]}/{registry}/ca.crt"
+                f"if that fails: install -D {file} {folders[0]}/{registry}/ca.crt"
             )
 
 

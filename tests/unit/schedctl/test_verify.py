@@ -168,7 +168,7 @@ def test_authority_that_an_engine_does_not_know_is_told_before_the_pull(
     folder = {"podman": "/etc/containers/certs.d", "docker": "/etc/docker/certs.d", "containerd": ""}[driver]
     told = f"install -D {tmp_path}/ca.crt {folder}/registry.test/ca.crt" in call("pull", NAME).stderr
     assert told == (driver != "containerd"), "containerd gets its bytes from schedctl, which reads ca-file"
-    monkeypatch.setattr("schedkit.images.connections.find_authorities", lambda _: [tmp_path / "ca.crt"])
+    monkeypatch.setattr("schedkit.images.connections.find_authorities", lambda *_: [tmp_path / "ca.crt"])
     assert "without ca-file" not in call("pull", NAME).stderr
 
 
