@@ -19,7 +19,7 @@ from schedkit.trust.errors import (
     UnverifiedError,
 )
 from schedkit.trust.judging import Accepted, judge
-from schedkit.trust.model import Attempt, RefusalReason, Signature, Verdict
+from schedkit.trust.model import Attempt, RefusalReason, Signature, SignerKind, Verdict
 from schedkit.trust.policy import Policy, Rule
 from schedkit.trust.reading import MalformedError
 from schedkit.trust.roots import Roots
@@ -43,9 +43,8 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
             f"the trust policy {policy.origin} has no rule for {image.repository}",
             hint="add a scope for it, or keys and identities for all images",
         )
-    root = roots.get(rule.root).digest if rule.needs_root else ""
-    kept = read_verdict(cache, image, policy.hash, root) if cache else None
     if offline:
+        kept = _recall(image, policy, rule, roots, cache)
         if kept is None:
             raise UnverifiedError(
                 f"{image.repository}@{image.manifest.digest} was not verified here before with this policy and this "
@@ -56,9 +55,13 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
     try:
         signatures = _Search(image, rule, roots).run()
     except (UnavailableError, NoAnswerError):
+        kept = _recall(image, policy, rule, roots, cache)
         if kept is None:
             raise
         return kept
+    # Only keys without a log do without a trusted root, which may have to be fetched.
+    by_root = rule.needs_log_for_keys or any(one.how is SignerKind.KEYLESS for one in signatures)
+    root = roots.get(rule.root).digest if by_root else ""
     verdict = Verdict(
         image.digest, image.manifest.digest, image.reference, policy.hash, root, rule.name, signatures, now
     )
@@ -66,6 +69,16 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
         with suppress(OSError):  # the next check without network will have to do without
             write_verdict(cache, image, verdict)
     return verdict
+
+
+def _recall(image: Image, policy: Policy, rule: Rule, roots: Roots, cache: Path | None) -> Verdict | None:
+    """The verdict reached before: by keys alone, or by the trusted root that is in force now."""
+    if cache is None:
+        return None
+    kept = read_verdict(cache, image, policy.hash, root="")
+    if kept or not rule.needs_root:
+        return kept
+    return read_verdict(cache, image, policy.hash, roots.get(rule.root).digest)
 
 
 class _Search:

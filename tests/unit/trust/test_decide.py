@@ -380,6 +380,20 @@ def test_offline_means_what_was_verified_with_this_policy_not_what_was_verified_
     assert check(found, mine, cache=tmp_path, offline=True)
 
 
+def test_image_without_signatures_needs_no_trusted_root(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have to be fetched, which takes a while where there is no network."""
+    monkeypatch.setattr(Roots, "get", lambda *_: pytest.fail("asked for the root"))
+    image, key = make_image(shelf), make_key()
+    policy = trust(key, identities=(OURS,))
+    assert isinstance(refuse(image, policy), UnsignedError)
+    # Nor does one that a key has signed, though others might sign without.
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
+    assert check(image, policy, cache=tmp_path).root == ""
+    assert check(image, policy, cache=tmp_path, offline=True).from_cache
+
+
 def test_kept_verdict_is_one_of_the_root_in_force(shelf: Shelf, sigstore: Sigstore, tmp_path: Path) -> None:
     """A public root that withdrew an authority or a log ends what was verified by it."""
     image = make_image(shelf)
