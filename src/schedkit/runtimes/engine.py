@@ -96,30 +96,6 @@ class Engine:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
         return self._find_image(content) is not None
 
-    def _find_image(self, content: Content) -> str | None:
-        """The name under which the manifest is here: its repository's, or that of a mirror it was pulled from."""
-        names = [_pin(source, content) for source in content.sources]
-        return next((name for name in names if self._is_here(name, content)), None)
-
-    def _is_here(self, name: str, content: Content) -> bool:
-        wish = f"inspect image {name}"
-        answer = self._call("GET", f"/images/{name}/json", wish)
-        if answer.status == 404:
-            return False
-        if answer.status != 200:
-            raise self._failure(answer, wish)
-        try:
-            id = parse_image_id(self._door.parse(answer.body, wish))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(wish) from error
-        # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
-        if id not in (content.config.digest, content.manifest.digest):
-            raise BadDataError(
-                f"{self.driver}: {name} is image {id}, and {content.config.digest} was verified",
-                hint=f"remove it and try again: {self.driver} rmi {name}",
-            )
-        return True
-
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
         if self.has_image(content):
@@ -136,13 +112,6 @@ class Engine:
         except SchedkitError as error:
             error.hint = "; ".join(words for words in (error.hint, *failures) if words)
             raise
-
-    def _pull_from(self, source: Source, content: Content, progress: Progress) -> None:
-        from schedkit.runtimes.engine_pull import pull
-
-        pull(self._door, self._api_prefix(), content, source, progress)
-        if not self._is_here(_pin(source, content), content):
-            raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
         """Make a container of the manifest by its digest, so that what runs is what was verified."""
@@ -251,6 +220,37 @@ class Engine:
         if problem:
             raise parse_failure(self.driver, 500, problem, wish)
         return code
+
+    def _find_image(self, content: Content) -> str | None:
+        """The name under which the manifest is here: its repository's, or that of a mirror it was pulled from."""
+        names = [_pin(source, content) for source in content.sources]
+        return next((name for name in names if self._is_here(name, content)), None)
+
+    def _is_here(self, name: str, content: Content) -> bool:
+        wish = f"inspect image {name}"
+        answer = self._call("GET", f"/images/{name}/json", wish)
+        if answer.status == 404:
+            return False
+        if answer.status != 200:
+            raise self._failure(answer, wish)
+        try:
+            id = parse_image_id(self._door.parse(answer.body, wish))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._senseless(wish) from error
+        # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
+        if id not in (content.config.digest, content.manifest.digest):
+            raise BadDataError(
+                f"{self.driver}: {name} is image {id}, and {content.config.digest} was verified",
+                hint=f"remove it and try again: {self.driver} rmi {name}",
+            )
+        return True
+
+    def _pull_from(self, source: Source, content: Content, progress: Progress) -> None:
+        from schedkit.runtimes.engine_pull import pull
+
+        pull(self._door, self._api_prefix(), content, source, progress)
+        if not self._is_here(_pin(source, content), content):
+            raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
 
     def _describe(self, image: str, content: Content, spec: ContainerSpec) -> dict[str, object]:
         name, value = PROVIDER

@@ -107,7 +107,11 @@ def decode_base64(text: str, where: str) -> bytes:
 
 def _is_unicode(text: str) -> bool:
     """JSON can write half a surrogate pair, which is no character and has no bytes."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
