@@ -99,14 +99,16 @@ class Engine:
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
         if self.has_image(content):
-            return None
+            return
         *mirrors, origin = content.sources
-        failures = []
+        failures: list[str] = []
         for mirror in mirrors:
             try:
-                return self._pull_from(mirror, content, progress)
+                self._pull_from(mirror, content, progress)
             except SchedkitError as error:
                 failures.append(f"from its mirror: {error.message}")
+            else:
+                return
         try:
             self._pull_from(origin, content, progress)
         except SchedkitError as error:
