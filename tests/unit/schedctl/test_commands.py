@@ -290,6 +290,18 @@ def test_list_does_not_claim_to_know_what_a_silent_driver_has(
     assert {row["pulled"] for row in read("list")["schedulers"]} == {None}
 
 
+def test_image_that_an_engine_pulled_from_a_mirror_is_pulled(
+    runtime: FakeRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "fetch_repositories", lambda: frozenset({"mirror.lan/ghcr/schedkit/scx_rusty"}))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "schedkit").mkdir()
+    for mirror, pulled in (("mirror.lan/ghcr", True), ("mirror.lan", False)):
+        (tmp_path / "schedkit/config.toml").write_text(f'[mirrors]\n"ghcr.io" = ["{mirror}"]\n')
+        rows = {row["name"]: row["pulled"] for row in read("list")["schedulers"]}
+        assert rows["scx_rusty"] is pulled
+
+
 def test_versions_are_the_registrys_with_what_is_here(runtime: FakeRuntime) -> None:
     document = read("versions", "scx_rusty", "--limit", "2")
     assert [row["tag"] for row in document["versions"]] == ["latest", "1.1.4"]
