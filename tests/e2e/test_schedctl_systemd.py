@@ -12,6 +12,7 @@ from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
 from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
 
 FIFO = "schedkit_fifo"
+SERVICE = "scheduler.service"
 UNIT = """\
 [Service]
 Environment={settings}
@@ -31,7 +32,8 @@ def schedctl(store: Store, lab_folder: Path) -> Iterator[Schedctl]:
 @pytest.fixture(autouse=True)
 def clean(schedctl: Schedctl) -> Iterator[None]:
     yield
-    schedctl.machine.run("systemctl stop scheduler.service 2>/dev/null || true", timeout=SECONDS)
+    schedctl.machine.run(f"systemctl stop {SERVICE} 2>/dev/null || true", timeout=SECONDS)
+    schedctl.machine.run("journalctl --rotate --vacuum-time=1s 2>/dev/null")  # each test reads its own words
     schedctl.run("stop --all")
     assert read_slot(schedctl.machine) == Slot("disabled", "")
 
@@ -67,8 +69,8 @@ def test_podman_that_its_socket_starts_is_waited_for(schedctl: Schedctl) -> None
 def start_service(schedctl: Schedctl, driver: str) -> int:
     """The scheduler's unit; how often a scheduler had been attached once this one was."""
     unit = UNIT.format(settings=" ".join(SETTINGS.split()), driver=driver)
-    schedctl.machine.guest.write("/run/systemd/system/scheduler.service", unit.encode())
-    schedctl.machine.run("systemctl daemon-reload; systemctl start scheduler.service", timeout=SECONDS)
+    schedctl.machine.guest.write(f"/run/systemd/system/{SERVICE}", unit.encode())
+    schedctl.machine.run(f"systemctl daemon-reload; systemctl start {SERVICE}", timeout=SECONDS)
     wait_attached(schedctl.machine, FIFO)
     return read_sequence(schedctl.machine)
 
@@ -79,7 +81,7 @@ def read_sequence(machine: Machine) -> int:
 
 def wait_for_journal(machine: Machine, words: str) -> None:
     def probe() -> bool:
-        said = machine.run("journalctl -u scheduler.service -o cat --no-pager").stdout
+        said = machine.run(f"journalctl -u {SERVICE} -o cat --no-pager").stdout
         if words not in said:
             raise NotYetError(said[-500:])
         return True
@@ -91,18 +93,20 @@ def wait_for_journal(machine: Machine, words: str) -> None:
 def test_service_takes_its_scheduler_over_after_it_was_killed(schedctl: Schedctl, driver: str) -> None:
     machine = schedctl.machine
     sequence = start_service(schedctl, driver)
-    machine.run("systemctl kill --kill-whom=main --signal=KILL scheduler.service", timeout=SECONDS)
+    wait_for_journal(machine, "is attached as")
+    machine.run(f"systemctl kill --kill-whom=main --signal=KILL {SERVICE}", timeout=SECONDS)
     wait_for_journal(machine, "is attached already")
     assert (read_slot(machine), read_sequence(machine)) == (Slot("enabled", FIFO), sequence)  # it never left
-    machine.run("systemctl stop scheduler.service", timeout=SECONDS)
+    machine.run(f"systemctl stop {SERVICE}", timeout=SECONDS)
     wait_detached(machine)
     assert schedctl.read("ps --all")["containers"] == []
-    assert machine.run("systemctl is-failed scheduler.service || true").stdout.strip() == "inactive"
+    assert machine.run(f"systemctl is-failed {SERVICE} || true").stdout.strip() == "inactive"
 
 
 def test_scheduler_goes_on_while_containerd_restarts(schedctl: Schedctl) -> None:
     machine = schedctl.machine
     sequence = start_service(schedctl, "containerd")
+    wait_for_journal(machine, "is attached as")
     machine.run("systemctl restart containerd", timeout=SECONDS)
     wait_for_journal(machine, "containerd responds again")
     assert (read_slot(machine), read_sequence(machine)) == (Slot("enabled", FIFO), sequence)
@@ -112,14 +116,15 @@ def test_scheduler_goes_on_while_containerd_restarts(schedctl: Schedctl) -> None
 def test_service_ends_in_peace_where_its_scheduler_is_replaced(schedctl: Schedctl) -> None:
     machine = schedctl.machine
     start_service(schedctl, "podman")
+    wait_for_journal(machine, "is attached as")
     assert "error:" in schedctl.run("switch scx_reject", code=15).stderr  # and back
     assert read_slot(machine) == Slot("enabled", FIFO)
-    assert machine.run("systemctl is-active scheduler.service").stdout.strip() == "active"
+    assert machine.run(f"systemctl is-active {SERVICE}").stdout.strip() == "active"
     schedctl.run("switch scx_stubborn")
     wait_for_journal(machine, "was stopped or replaced by another schedctl")
 
     def probe() -> bool:
-        state = machine.run("systemctl is-active scheduler.service || true").stdout.strip()
+        state = machine.run(f"systemctl is-active {SERVICE} || true").stdout.strip()
         if state != "inactive":
             raise NotYetError(state)
         return True
