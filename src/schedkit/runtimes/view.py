@@ -51,6 +51,7 @@ class Runtimes:
         self._opened = list(self.responding)
         self._driver = driver
         self._notice = notice
+        self._chosen: Runtime | None = None
 
     def __iter__(self) -> Iterator["Runtime"]:
         return iter(list(self.responding))
@@ -66,9 +67,12 @@ class Runtimes:
 
         One that is there and slow is not passed over: it may be the one that holds all the others' images.
         """
+        if self._chosen is not None:  # once, whatever becomes of the others meanwhile
+            return self._chosen
         for runtime in self.responding:
             if self._driver in (None, runtime.driver):
                 self._check_not_passed_over(runtime)
+                self._chosen = runtime
                 return runtime
         named = [one for one in self.unreachable if self._driver in (None, one.driver)]
         if self._driver is not None and named:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     Items = list[CompletionItem[str]]  # only for the checker: no class of click's is generic before 8.4.2
 
 
+RESPONSE_SECONDS = 3.0  # a person waits, and nothing may be said while they do
+
+
 def complete_scheduler(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
     """Names of the catalog, as far as they can be known without a network."""
     return _offer(context, start, _read_names)
@@ -45,7 +48,11 @@ def _read_names(session: "Session") -> list[tuple[str, str]]:
 
 
 def _fetch_ids(session: "Session") -> list[tuple[str, str]]:
+    from schedkit.runtimes.drivers import find_runtimes
+
+    settings = session.settings
+    driver = settings.driver if settings.socket else None  # only to know whose socket it is
     found = []
-    for container in session.runtimes.fetch_containers():
+    for container in find_runtimes(driver, settings.socket, seconds=RESPONSE_SECONDS).fetch_containers():
         found += [(container.id[:12], container.image), (container.name, container.image)]
     return found

@@ -234,6 +234,14 @@ def test_runtime_that_is_there_and_slow_is_not_passed_over(sockets: dict[str, Pa
         assert find_runtimes("docker", seconds=0.2).chosen.driver == "docker"
 
 
+def test_choice_stays_whatever_becomes_of_the_others(sockets: dict[str, Path]) -> None:
+    with run_fake_engine(sockets["podman"], "podman"), run_fake_engine(sockets["docker"], "docker"):
+        runtimes = find_runtimes()
+        chosen = runtimes.chosen
+        runtimes.hide(runtimes.responding[1], NoAnswerError("docker hangs"))
+        assert runtimes.chosen is chosen
+
+
 def test_socket_given_by_name_is_taken(sockets: dict[str, Path], tmp_path: Path) -> None:
     with run_fake_engine(tmp_path / "other.sock", "podman") as fake:
         runtime = find_runtimes("podman", fake.socket).chosen

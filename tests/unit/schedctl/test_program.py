@@ -3,8 +3,10 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -288,6 +290,15 @@ def test_completion_looks_into_the_catalog_that_the_line_names(tmp_path: Path) -
     catalog.write_text('{"our_sched": {"imageURI": "localhost:5000/our_sched"}}')
     assert complete("schedctl", "--catalog", str(catalog), "run", "our") == ["our_sched"]
     assert complete("schedctl", "run", "our", SCHEDCTL_CATALOG=str(catalog)) == ["our_sched"]
+
+
+def test_completion_is_silent_about_a_runtime_that_hangs(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as hung:
+        hung.bind(str(tmp_path / "podman.sock"))
+        hung.listen()
+        begun = time.monotonic()
+        assert complete("schedctl", "stop", "x", **NO_RUNTIME | {"CONTAINER_HOST": str(tmp_path / "podman.sock")}) == []
+        assert time.monotonic() - begun < 8
 
 
 def test_completion_is_silent_about_what_is_wrong(tmp_path: Path) -> None:
