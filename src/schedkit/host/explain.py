@@ -156,15 +156,11 @@ _MISSING_EXECUTABLE = {126: "its program cannot be executed", 127: "its program 
 
 
 def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
-    said = evidence.ejection if isinstance(evidence.ejection, Ejection) and evidence.ejection.is_fault else None
     own = _find_own_ejection(evidence.log)
-    sure = own is not None or (said is not None and _is_its(evidence, said))
-    if said is not None and not sure and not evidence.came:
-        said = None  # another's
+    said = _find_ejection(evidence, likely=own is None)
     if said is None and own is None:
         return None
-    if own is not None and said is not None and not _is_its(evidence, said):
-        said = None
+    sure = own is not None or (said is not None and _is_its(evidence, said))
     reason, message = (said.reason, " ".join(said.details)) if said else own or ("", "")
     if own and not message:
         message = own[1]
@@ -182,6 +178,15 @@ def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
         ),
         log=evidence.log,
     )
+
+
+def _find_ejection(evidence: Evidence, *, likely: bool) -> Ejection | None:
+    """What the kernel said of this scheduler's end; if `likely` will do, of one that came since the start, too."""
+    ejection = evidence.ejection
+    if not isinstance(ejection, Ejection) or not ejection.is_fault:
+        return None
+    unnamed = likely and evidence.came and evidence.ops is None
+    return ejection if unnamed or _is_its(evidence, ejection) else None
 
 
 def _is_its(evidence: Evidence, ejection: Ejection) -> bool:

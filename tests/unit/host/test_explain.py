@@ -171,8 +171,9 @@ def test_ejection_of_a_name_nobody_knows_is_likely_its_own() -> None:
     assert "and likely the kernel threw it out (stall)" in told.message
 
 
-def test_ejection_of_a_name_that_was_not_attached_is_anothers() -> None:
-    told = explain(see("bye", ejection=stall("old"), ops="mine", came=False))
+@pytest.mark.parametrize("came", [True, False])
+def test_ejection_of_another_name_than_was_attached_is_anothers(came: bool) -> None:
+    told = explain(see("bye", ejection=stall("old"), ops="mine", came=came))
     assert type(told) is NotAttachedError
 
 
