@@ -22,6 +22,7 @@ from schedkit.sked.kube.certificates import (
     make_self_signed,
     make_self_signed_context,
 )
+from schedkit.sked.kube.credentials import CertificatePair
 from schedkit.sked.kube.errors import ConfigError
 from schedkit.sked.kube.metrics import Registry
 from schedkit.sked.kube.serve import (
@@ -209,15 +210,37 @@ except ChildProcessError:
     assert done.stdout == "4\n", done.stderr  # the three, and that of the folder: no pipe, and no child unburied
 
 
-def test_without_a_child_the_own_certificate_is_made_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("why", ["other threads", "a child that fails"])
+def test_without_a_child_the_own_certificate_is_made_all_the_same(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    here, made = os.getpid(), []
+
+    def make(name: str) -> CertificatePair:
+        if os.getpid() != here:
+            raise OSError("killed")
+        made.append(make_self_signed(name))
+        return made[-1]
+
+    monkeypatch.setattr(certificates, "make_self_signed", make)
+    if why == "other threads":
+        monkeypatch.setattr(threading, "active_count", lambda: 2)
+        monkeypatch.setattr(os, "fork", None)  # their locks would never be opened in a child
+    else:
+        monkeypatch.setattr(threading, "active_count", lambda: 1)
+
+    async def test() -> None:
+        context = make_self_signed_context("sked")
+        (pair,) = made
+        async with Server("metrics", make_metrics_application(Registry(), None), HERE, context) as server:
+            assert await served_certificate(server.port) == ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
+
+    asyncio.run(test())
+
+
+def test_own_certificate_that_cannot_be_made_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "active_count", lambda: 1)
     monkeypatch.setattr(certificates, "make_self_signed", None)  # the child fails, and so does the second attempt
     with pytest.raises(TypeError):
         make_self_signed_context("sked")
-    monkeypatch.undo()
-    monkeypatch.setattr(threading, "active_count", lambda: 2)
-    monkeypatch.setattr(os, "fork", None)
-    assert make_self_signed_context("sked").cert_store_stats()["x509"] == 0
 
 
 def test_methods_that_change_things_are_refused() -> None:
