@@ -46,11 +46,8 @@ def require(*expressions: tuple[str, str, list[str]]) -> dict[str, Any]:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
 
 
-def as_returned(daemonset: DaemonSet, **status: int) -> DaemonSet:
-    """A DaemonSet as the API server gives it back: with its defaults filled in, and what nobody here looks at."""
-    body = msgspec.to_builtins(daemonset)
-    body["metadata"] |= {"uid": "uid-of-daemonset", "resourceVersion": "7", "generation": 1, "managedFields": []}
-    body["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "1"}
+def fill_defaults(body: dict[str, Any]) -> None:
+    """Fill in what the API server does where a DaemonSet says nothing."""
     spec = body["spec"]
     spec["revisionHistoryLimit"] = 10
     strategy = spec.setdefault("updateStrategy", {})
@@ -67,5 +64,13 @@ def as_returned(daemonset: DaemonSet, **status: int) -> DaemonSet:
     container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
     container.setdefault("resources", {})
     container |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+
+
+def as_returned(daemonset: DaemonSet, **status: int) -> DaemonSet:
+    """A DaemonSet as the API server gives it back: with its defaults filled in, and what nobody here looks at."""
+    body = msgspec.to_builtins(daemonset)
+    body["metadata"] |= {"uid": "uid-of-daemonset", "resourceVersion": "7", "generation": 1, "managedFields": []}
+    body["metadata"]["annotations"] = {"deprecated.daemonset.template.generation": "1"}
+    fill_defaults(body)
     body["status"] = status
     return msgspec.convert(body, DaemonSet)
