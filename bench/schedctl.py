@@ -45,7 +45,11 @@ def measure_start() -> None:
         for turn in range(TURNS + 1):
             for name, words in COMMANDS.items():
                 began, used = time.perf_counter(), _read_processor_time()
-                subprocess.run([sys.executable, *words], env=environment, capture_output=True, check=False)
+                done = subprocess.run(
+                    [sys.executable, *words], env=environment, capture_output=True, text=True, check=False
+                )
+                if done.returncode:  # what ends early is no quick start
+                    raise RuntimeError(f"{name}: exit status {done.returncode}: {done.stderr.strip()}")
                 if turn:  # the first compiles
                     seconds[name].append(time.perf_counter() - began)
                     processor[name].append(_read_processor_time() - used)

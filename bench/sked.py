@@ -8,10 +8,12 @@ import asyncio
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -53,6 +55,14 @@ async def wait_created(session: aiohttp.ClientSession, namespace: str) -> float:
     raise RuntimeError("the watch ended early")
 
 
+async def wait_beside(watching: asyncio.Future[float], check: Callable[[], None]) -> float:
+    """What is waited for; `check` raises when the process that should bring it about has failed."""
+    while not watching.done():
+        check()
+        await asyncio.wait([watching], timeout=0.5)
+    return watching.result()
+
+
 async def until(what: str, probe: Callable[[], Awaitable[bool]], seconds: float = 600) -> None:
     deadline = time.monotonic() + seconds
     while not await probe():
@@ -61,29 +71,34 @@ async def until(what: str, probe: Callable[[], Awaitable[bool]], seconds: float 
         await asyncio.sleep(0.5)
 
 
-class Process:
-    """A measured process."""
+def make_environment(folder: Path) -> dict[str, str]:
+    """The environment of a measured Python: its bytecode is compiled, as in an image."""
+    environment = dict(os.environ) | {"PYTHONPATH": str(ROOT / "src"), "PYTHONPYCACHEPREFIX": str(folder / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
-    def __init__(self, folder: Path, label: str, port: int = 0) -> None:
-        self._daemon = Daemon(label, folder)
+
+class Process:
+    """The manager, measured."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._daemon = Daemon("manager", folder)
         self._port = port
         self._folder = folder
 
-    def start(self, *words: str) -> float:
-        """Start Python with these words, its bytecode compiled as in an image; when that was."""
-        environment = dict(os.environ) | {
-            "PYTHONPATH": str(ROOT / "src"),
-            "PYTHONPYCACHEPREFIX": str(self._folder / "bytecode"),
-        }
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        began = time.monotonic()
-        self._daemon.start([sys.executable, *words], environment)
-        return began
-
-    def start_manager(self, kubeconfig: Path) -> float:
+    def start(self, kubeconfig: Path) -> float:
+        """Start the manager; when that was."""
         served = [f"--metrics-bind-address=127.0.0.1:{self._port}", "--metrics-secure=false"]
         options = [f"--kubeconfig={kubeconfig}", "--health-probe-bind-address=0", f"--workers={WORKERS}"]
-        return self.start("-c", MANAGER, "manager", *options, *served)
+        began = time.monotonic()
+        self._daemon.start(
+            [sys.executable, "-c", MANAGER, "manager", *options, *served], make_environment(self._folder)
+        )
+        return began
+
+    def check(self) -> None:
+        """Raise an error with the end of its log when it has ended by itself."""
+        self._daemon.check()
 
     def stop(self) -> None:
         self._daemon.stop()
@@ -115,22 +130,28 @@ class Process:
             quiet = quiet + 1 if after[1] == before[1] and after[0] - before[0] < 0.05 else 0
 
 
+def check_status(process: subprocess.Popen[bytes]) -> None:
+    """Raise an error when a process has ended in any way but well."""
+    if code := process.poll():
+        raise RuntimeError(f"{process.args!r}: exit status {code}")
+
+
 async def measure_cold_start(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
-    plain_process = Process(cluster.folder, "plain")
+    words = [str(ROOT / "bench/plain.py"), cluster.plane.server, str(cluster.plane.pki), str(RESOURCES), str(WORKERS)]
     ratios, plain, operator = [], [], []
     writes = 0
     for turn in range(TURNS + 1):
         # The first turn compiles the bytecode and warms up the API server.
         watching = asyncio.ensure_future(wait_created(session, "plain"))
-        began = plain_process.start(
-            str(ROOT / "bench/plain.py"), cluster.plane.server, str(cluster.plane.pki), str(RESOURCES), str(WORKERS)
-        )
-        loop_seconds = await watching - began
-        plain_process.stop()
+        began = time.monotonic()
+        with subprocess.Popen([sys.executable, *words], env=make_environment(cluster.folder)) as plain_loop:
+            loop_seconds = await wait_beside(watching, partial(check_status, plain_loop)) - began
+            plain_loop.wait(60)
+        check_status(plain_loop)
         await empty(session, "plain")
         watching = asyncio.ensure_future(wait_created(session, "default"))
-        began = manager.start_manager(cluster.admin_kubeconfig)
-        manager_seconds = await watching - began
+        began = manager.start(cluster.admin_kubeconfig)
+        manager_seconds = await wait_beside(watching, manager.check) - began
         await manager.settle()
         writes, peak = manager.count("rest_client_requests_total"), manager.peak_megabytes()
         manager.stop()
@@ -191,7 +212,7 @@ async def add_pods(session: aiohttp.ClientSession) -> None:
 
 
 async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
-    manager.start_manager(cluster.admin_kubeconfig)
+    manager.start(cluster.admin_kubeconfig)
     await asyncio.sleep(5)
     await manager.settle()
     show(f"{NODES} nodes and pods, {RESOURCES} resources: peak memory", f"{manager.peak_megabytes():.1f} MB")
@@ -222,8 +243,8 @@ async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manage
 async def write_first(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
     """Have all DaemonSets made and status written."""
     watching = asyncio.ensure_future(wait_created(session, "default"))
-    manager.start_manager(cluster.admin_kubeconfig)
-    await watching
+    manager.start(cluster.admin_kubeconfig)
+    await wait_beside(watching, manager.check)
     await manager.settle()
     manager.stop()
 
@@ -234,7 +255,7 @@ def show(what: str, value: str, every: Iterable[float] = ()) -> None:
 
 
 async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> None:
-    manager = Process(cluster.folder, "manager", choose_free_ports()["etcd"])
+    manager = Process(cluster.folder, choose_free_ports()["etcd"])
     async with open_session(cluster.plane.server, cluster.plane.pki) as session:
         made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
         await spread(made, WORKERS)
