@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-integration test-e2e fuzz lab demo demo-cluster clean
+.PHONY: help setup check format lock test test-unit test-lowest test-integration test-e2e fuzz lab demo demo-cluster clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
@@ -23,7 +23,7 @@ format: setup ## Put the code in form
 	@.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-lock: setup ## Write requirements.lock anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
+lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
 test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
@@ -33,6 +33,9 @@ test: setup ## All tests, with the lab they need (over half an hour the first ti
 
 test-unit: setup ## Tests that need nothing but Python: seconds
 	@$(stage) unit $(python) -m pytest tests/unit
+
+test-lowest: setup ## The unit tests with the lowest versions that pyproject.toml allows
+	@$(stage) "lowest versions" scripts/check-lowest
 
 test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
 	@$(stage) integration $(both) tests/integration
@@ -53,7 +56,7 @@ demo-cluster: setup ## Deploy sked to a cluster with a real sched_ext node, and 
 	@$(python) -m lab.demo_cluster
 
 clean: ## Delete what was made in this clone (the lab's cache stays: `python -m lab prune --all`)
-	@rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@rm -rf .venv .venv-lowest dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the operator: its image, and into the cluster of the current kubeconfig -------------------------------------------------

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
 
 from schedkit.host import managed
 from schedkit.kernel.state import KernelState, State
@@ -14,6 +13,7 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.quick import OUTPUTS, find_answer
 from tests.unit.schedctl.fakes import MANAGED, OBSERVED, FakeRuntime, make_container
+from tests.unit.schedctl.runner import make_runner
 
 ENDED = MANAGED._replace(container=make_container(name="ended", state=ContainerState.EXITED, pid=None, exit_code=1))
 LINES = [(*command, *output) for command in (("status",), ("ps",), ("ps", "-a"), ("ps", "--all")) for output in OUTPUTS]
@@ -39,7 +39,7 @@ def test_answer_is_the_one_that_click_gives(
     code = answer()
     printed = capsys.readouterr()
 
-    meant = CliRunner().invoke(schedctl, words, standalone_mode=False)
+    meant = make_runner().invoke(schedctl, words, standalone_mode=False)
     assert printed.out.strip()
     assert (printed.out, printed.err, code) == (meant.stdout, meant.stderr, meant.return_value or 0)
     assert closed == [words, words]
