@@ -3,10 +3,11 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-lowest test-integration test-e2e fuzz lab demo demo-cluster clean
+.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
+DRY_RUN ?=
 # Modules side by side on two cores: each has machines, clusters and ports of its own.
 both = $(python) -m pytest --numprocesses 2 --dist loadfile
 
@@ -36,6 +37,12 @@ test-unit: setup ## Tests that need nothing but Python: seconds
 
 test-lowest: setup ## The unit tests with the lowest versions that pyproject.toml allows
 	@$(stage) "lowest versions" scripts/check-lowest
+
+test-changed: setup ## Unit tests, and of the others those that need what changed since main, or BASE=…; DRY_RUN=1 only lists them
+	@chosen=$$($(python) -m tests.changed --base '$(BASE)')
+	[ -z '$(DRY_RUN)' ] || exit 0
+	$(stage) unit $(python) -m pytest tests/unit
+	[ -z "$$chosen" ] || $(stage) "integration and e2e" $(both) $$chosen
 
 test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
 	@$(stage) integration $(both) tests/integration

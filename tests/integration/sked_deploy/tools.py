@@ -17,8 +17,8 @@ class Clone:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        for name in ("config", "scripts"):
-            shutil.copytree(ROOT / name, folder / name)
+        for source in (ROOT / "config", ROOT / "scripts"):
+            shutil.copytree(source, folder / source.name)
         shutil.copy(ROOT / "Makefile", folder)
         (folder / "src/schedkit").mkdir(parents=True)
         shutil.copy(ROOT / "src/schedkit/__init__.py", folder / "src/schedkit")  # which says the version
