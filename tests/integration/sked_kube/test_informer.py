@@ -14,6 +14,7 @@ from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.resources import Resource
 from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until
 
+TURNS = 2
 FOREVER = Resource("", "v1", "unicorns", "Unicorn")
 
 
@@ -176,7 +177,7 @@ def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: C
         async with connect(cluster) as client:
             informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
             async with running(informer.run()):
-                for turn in range(3):
+                for turn in range(TURNS):
                     for number in range(10):
                         name = f"t{turn}-{number}"
                         await client.create(
@@ -191,7 +192,7 @@ def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: C
                     await client.delete(CONFIG_MAPS, f"t{turn}-1", namespace=namespace)
                 expected = {
                     f"t{turn}-{number}": {"v": "1" if number % 3 == 0 else "0"}
-                    for turn in range(3)
+                    for turn in range(TURNS)
                     for number in range(10)
                     if number != 1
                 }

@@ -14,6 +14,7 @@ import pytest
 from lab.cluster import Cluster
 from schedkit.sked.kube.lease import Elector, LeadershipLostError, Timing
 from schedkit.sked.kube.metrics import Registry
+from tests.integration.clusters import read_object
 from tests.integration.sked_kube.tools import connect, run, running, until
 
 QUICK = Timing(lease_seconds=3, renew_seconds=2.0, retry_seconds=0.3)
@@ -21,9 +22,9 @@ NAMESPACE = "kube-system"
 
 
 def read_lease(cluster: Cluster, name: str) -> dict[str, Any]:
-    text = cluster.kubectl("get", "lease", name, "-n", NAMESPACE, "-o", "json").stdout
-    spec = json.loads(text)["spec"]
-    assert isinstance(spec, dict)
+    lease = read_object(cluster, "lease", name, NAMESPACE)
+    assert lease
+    spec: dict[str, Any] = lease["spec"]
     return spec
 
 
@@ -100,7 +101,7 @@ def test_release_hands_over_at_once_in_the_form_of_client_go(cluster: Cluster) -
             assert not first.cancelled
             assert 'leader_election_master_status{name="handed"} 0' in registry.render()
             spec = read_lease(cluster, "handed")
-            # kubectl shows an empty holder as it was written: empty, not absent.
+            # An empty holder is kept as it was written: empty, not absent.
             assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 0)
         async with candidate(cluster, "handed", "two") as (second, _, _):
             await until(second.leading.is_set)
@@ -141,7 +142,7 @@ def test_deleted_lease_is_made_again_and_leading_goes_on(cluster: Cluster) -> No
             cluster.kubectl("delete", "lease", "deleted", "-n", NAMESPACE)
 
             def is_back() -> bool:
-                return cluster.kubectl("get", "lease", "deleted", "-n", NAMESPACE, check=False).code == 0
+                return read_object(cluster, "lease", "deleted", NAMESPACE) is not None
 
             await until(is_back)
             assert first.leading.is_set()
@@ -224,7 +225,7 @@ def test_lease_that_client_go_released_is_taken_at_once(cluster: Cluster, tmp_pa
         with client_go(cluster, "given", log) as process:
 
             def is_held() -> bool:
-                return cluster.kubectl("get", "lease", "given", "-n", NAMESPACE, check=False).code == 0
+                return read_object(cluster, "lease", "given", NAMESPACE) is not None
 
             await until(is_held, "client-go to lead")
             process.send_signal(signal.SIGTERM)

@@ -351,6 +351,17 @@ def test_trouble_is_told_until_it_is_over() -> None:
     asyncio.run(test())
 
 
+def test_trouble_that_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED + 3)]
+        async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
+            await informer.wait_synced()
+
+    caplog.set_level("INFO", "schedkit")
+    asyncio.run(test())
+    assert caplog.text.count("watch interrupted") == 1
+
+
 def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
     async def test() -> None:
         refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED)]
