@@ -1,4 +1,4 @@
-"""A control plane with the resource definition, simulated nodes of two pools, and the operator."""
+"""A control plane with the resource definition, simulated nodes of two pools, and the operator: one for the package."""
 
 from collections.abc import Iterator
 
@@ -7,18 +7,26 @@ import pytest
 from lab import kube, kwok
 from lab.cluster import Cluster
 from lab.components import CONTROLLER_MANAGER
+from lab.kube import Binaries
 from lab.store import Store
 from lab.waiting import wait_for
+from tests.integration.clusters import read_api, start_cluster
 from tests.integration.sked_controller.operator import ROOT, Operator
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
+def cluster(store: Store, binaries: Binaries) -> Iterator[Cluster]:
+    with start_cluster(store, binaries) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="package")
 def nodes(cluster: Cluster, store: Store) -> Iterator[Cluster]:
-    """The module's cluster with nodes large-0000, large-0001 (pool=large) and small-0000 (pool=small)."""
+    """The cluster with nodes large-0000, large-0001 (pool=large) and small-0000 (pool=small)."""
     store.ensure(kube.KWOK)
     cluster.kubectl("apply", "-k", str(ROOT / "config/crd"))
-    path = "/apis/sked.schedkit.io/v1/schedexts"
-    wait_for("the kind to be served", lambda: cluster.kubectl("get", "--raw", path, check=False).code == 0, 60)
+    served = "/apis/sked.schedkit.io/v1/schedexts"
+    wait_for("the kind to be served", lambda: read_api(cluster, served) is not None, 60)
     # Its garbage collector looks for new kinds twice a minute, and when it starts.
     cluster.stop_component(CONTROLLER_MANAGER)
     cluster.start_component(CONTROLLER_MANAGER)
@@ -29,12 +37,20 @@ def nodes(cluster: Cluster, store: Store) -> Iterator[Cluster]:
     controller.stop()
 
 
-@pytest.fixture(scope="module")
-def operator(nodes: Cluster) -> Iterator[Operator]:
+@pytest.fixture(scope="package")
+def leader(nodes: Cluster) -> Iterator[Operator]:
     operator = Operator(nodes)
-    operator.start("--leader-elect")
     yield operator
     operator.stop()
+
+
+@pytest.fixture
+def operator(leader: Operator) -> Operator:
+    """The operator, running with leader election, whatever the test before did with it."""
+    if leader.arguments != ("--leader-elect",) or not leader.daemon.alive():
+        leader.stop()
+        leader.start("--leader-elect")
+    return leader
 
 
 @pytest.fixture

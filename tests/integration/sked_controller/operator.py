@@ -10,6 +10,7 @@ from typing import Any
 from lab.cluster import Cluster
 from lab.process import Daemon
 from lab.waiting import NotYetError, wait_for
+from tests.integration.clusters import read_object, read_objects
 
 SECONDS = 180.0  # generous: the other core may be busy with a machine
 ROOT = Path(__file__).parents[3]
@@ -24,8 +25,10 @@ class Operator:
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.admin_kubeconfig
         self.daemon = Daemon(name, cluster.folder)
+        self.arguments: tuple[str, ...] = ()  # with which it was started last
 
     def start(self, *arguments: str) -> None:
+        self.arguments = arguments
         options = [f"--kubeconfig={self._kubeconfig}", "--health-probe-bind-address=127.0.0.1:0"]
         words = [sys.executable, "-c", PROGRAM, "manager", *options, *arguments]
         self.daemon.start(words, dict(os.environ) | {"PYTHONPATH": str(ROOT / "src")})
@@ -52,8 +55,7 @@ def apply(cluster: Cluster, *objects: Json) -> None:
 
 
 def fetch(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> Json | None:
-    found = cluster.kubectl("get", kind, name, "-n", namespace, "-o", "json", "--ignore-not-found").stdout
-    return json.loads(found) if found else None
+    return read_object(cluster, kind, name, namespace)
 
 
 def wait_object(
@@ -75,11 +77,11 @@ def wait_object(
             raise NotYetError(json.dumps({"spec": found.get("spec"), "status": found.get("status")})[:3000])
         return found
 
-    return wait_for(f"{kind} {namespace}/{name}", probe, seconds, interval=0.2)
+    return wait_for(f"{kind} {namespace}/{name}", probe, seconds)
 
 
 def wait_absent(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> None:
-    wait_for(f"{kind} {name} to go", lambda: fetch(cluster, kind, name, namespace) is None, SECONDS, interval=0.2)
+    wait_for(f"{kind} {name} to go", lambda: fetch(cluster, kind, name, namespace) is None, SECONDS)
 
 
 def condition(resource: Json, kind: str) -> tuple[str, str]:
@@ -98,3 +100,12 @@ def has(kind: str, status: str, reason: str) -> Callable[[Json], bool]:
         return seen and condition(resource, kind) == (status, reason)
 
     return satisfies
+
+
+def fetch_warnings(cluster: Cluster, name: str) -> list[Json]:
+    """The Events of type Warning about the resource that has a name now."""
+    resource = fetch(cluster, "schedext", name)
+    assert resource
+    uid = resource["metadata"]["uid"]
+    events = read_objects(cluster, "event", "default")
+    return [event for event in events if event["regarding"].get("uid") == uid and event["type"] == "Warning"]

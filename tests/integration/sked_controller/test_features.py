@@ -6,12 +6,14 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import NotYetError, wait_for
+from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import (
     SECONDS,
     Json,
     apply,
     condition,
     fetch,
+    fetch_warnings,
     has,
     make_schedext,
     wait_absent,
@@ -24,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("operator")
 
 def nodes_of(cluster: Cluster, daemonset: str) -> set[str]:
     """The nodes on which a DaemonSet has pods that are not going."""
-    pods = json.loads(cluster.kubectl("get", "pods", "-A", "-l", f"name={daemonset}", "-o", "json").stdout)["items"]
+    pods = read_objects(cluster, "pod", labels=f"name={daemonset}")
     return {pod["spec"].get("nodeName", "") for pod in pods if "deletionTimestamp" not in pod["metadata"]}
 
 
@@ -35,7 +37,7 @@ def wait_nodes(cluster: Cluster, daemonset: str, nodes: set[str]) -> None:
             raise NotYetError(str(seen))
         return True
 
-    wait_for(f"{daemonset} on {nodes}", probe, SECONDS, interval=0.2)
+    wait_for(f"{daemonset} on {nodes}", probe, SECONDS)
 
 
 def container_of(daemonset: Json) -> Json:
@@ -171,8 +173,9 @@ def test_daemonset_of_somebody_else_is_left_alone_until_it_is_handed_over(clean:
     theirs = fetch(clean, "daemonset", "taken")
     assert theirs
     assert container_of(theirs)["image"] == "example.com/theirs:1"
-    events = clean.kubectl("get", "events.events.k8s.io", "-o", "json").stdout
-    assert "ForeignDaemonSet" in events
+
+    (event,) = wait_for("the Event", lambda: fetch_warnings(clean, "taken"), SECONDS)
+    assert event["reason"] == "ForeignDaemonSet"
 
     clean.kubectl("delete", "daemonset", "taken")
     wait_object(clean, "schedext", "taken", has("Ready", "True", "Ready"))

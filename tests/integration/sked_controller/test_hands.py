@@ -9,6 +9,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import wait_for
+from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import (
     PROGRAM,
     SECONDS,
@@ -91,7 +92,7 @@ def test_only_the_namespaces_that_are_named_are_watched(clean: Cluster, operator
         assert "--enable-http2 has no effect" in some.log()
     finally:
         some.stop()
-        operator.start("--leader-elect")
+    operator.start("--leader-elect")
     wait_object(clean, "schedext", "one", lambda found: bool(found.get("status")), "unwatched")
 
 
@@ -126,7 +127,7 @@ def test_what_is_rendered_offline_is_what_is_made(clean: Cluster, tmp_path: Path
     assert set(planned) == {"first", "second-large"}
 
     def is_made() -> bool:
-        listed = json.loads(clean.kubectl("get", "daemonsets", "-o", "json").stdout)["items"]
+        listed = read_objects(clean, "daemonset", "default")
         return {found["metadata"]["name"]: found["spec"] for found in listed} == planned
 
     wait_for("the DaemonSets that were rendered", is_made, SECONDS)

@@ -4,18 +4,24 @@ import json
 import os
 import random
 import signal
-import socket
-import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from lab import https, kwok
+from lab import kwok
 from lab.cluster import Cluster
-from lab.components import API_SERVER, ETCD
+from lab.components import API_SERVER
 from lab.waiting import NotYetError, wait_for
+from tests.integration.clusters import read_objects
+from tests.integration.sked_controller.metrics import (
+    WRITES,
+    count_requests,
+    find_free_port,
+    serve_metrics,
+    wait_serving,
+)
 from tests.integration.sked_controller.operator import (
     SECONDS,
     Json,
@@ -38,22 +44,16 @@ READY = has("Ready", "True", "Ready")
 
 @pytest.fixture
 def alone(clean: Cluster, operator: Operator) -> Iterator[Operator]:
-    """The operator without a lease, which a killed one would hold for a while; afterwards it is as it was before."""
+    """The operator without a lease, which a killed one would hold for a while."""
     operator.stop()
     operator.start()
     yield operator
     operator.stop()
-    operator.start("--leader-elect")
-
-
-def fetch_all(cluster: Cluster, kind: str) -> list[Json]:
-    found: list[Json] = json.loads(cluster.kubectl("get", kind, "-A", "-o", "json").stdout)["items"]
-    return found
 
 
 def fetch_pods(cluster: Cluster, name: str) -> dict[str, str]:
     """The uids of a DaemonSet's pods by their nodes."""
-    found = json.loads(cluster.kubectl("get", "pods", "-l", f"name={name}", "-o", "json").stdout)["items"]
+    found = read_objects(cluster, "pod", "default", f"name={name}")
     return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in found}
 
 
@@ -93,36 +93,6 @@ def recorded(cluster: Cluster) -> Iterator[list[set[str]]]:
                 shared.append(set(node.values()))
 
 
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
-def serve_metrics(port: int) -> list[str]:
-    return [f"--metrics-bind-address=127.0.0.1:{port}", "--metrics-secure=false"]
-
-
-def count_requests(port: int, code: str, *methods: str) -> int:
-    """How many requests a manager has sent with these methods that were answered with this code."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-        lines = answer.read().decode().splitlines()
-    counted = [line for line in lines if line.startswith("rest_client_requests_total{") and f'code="{code}' in line]
-    return sum(int(line.split()[-1]) for line in counted if any(f'method="{method}"' in line for method in methods))
-
-
-def wait_serving(port: int) -> None:
-    def probe() -> bool:
-        try:
-            count_requests(port, "2", "GET")
-        except OSError as error:
-            raise NotYetError(str(error)) from error
-        return True
-
-    wait_for("the manager's metrics", probe, SECONDS)
-
-
 def wait_leader(cluster: Cluster, satisfies: Callable[[str], bool]) -> Json:
     return wait_object(cluster, "lease", LEASE, lambda lease: satisfies(lease["spec"].get("holderIdentity") or ""))
 
@@ -131,21 +101,21 @@ def wait_exactly(cluster: Cluster, expected: dict[str, str]) -> None:
     """Wait until there are these DaemonSets (name → image) and no other, each owned by the resource there is now."""
 
     def probe() -> bool:
-        owners = {found["metadata"]["name"]: found["metadata"]["uid"] for found in fetch_all(cluster, "schedexts")}
+        owners = {found["metadata"]["name"]: found["metadata"]["uid"] for found in read_objects(cluster, "schedext")}
         wanted = {name: (image, owners.get(name)) for name, image in expected.items()}
         seen = {
             found["metadata"]["name"]: (
                 found["spec"]["template"]["spec"]["containers"][0]["image"],
                 found["metadata"]["ownerReferences"][0]["uid"],
             )
-            for found in fetch_all(cluster, "daemonsets")
+            for found in read_objects(cluster, "daemonset")
         }
         if seen != wanted:
             odd = {name for name in seen | wanted if seen.get(name) != wanted.get(name)}
             raise NotYetError(str({name: (seen.get(name), wanted.get(name)) for name in odd})[:3000])
         return True
 
-    wait_for("the DaemonSets", probe, 2 * SECONDS, interval=0.5)
+    wait_for("the DaemonSets", probe, 2 * SECONDS)
 
 
 def test_killed_in_a_loop_under_churn_it_leaves_nothing_missing_doubled_or_stale(
@@ -179,7 +149,7 @@ def test_killed_in_a_loop_under_churn_it_leaves_nothing_missing_doubled_or_stale
         enough = chance.randrange(len(changed))
 
         def has_begun(turn: int = turn, enough: int = enough) -> bool:
-            return f"{fetch_all(clean, 'daemonsets')}".count(f"'example.com/a:{turn + 2}'") >= enough
+            return f"{read_objects(clean, 'daemonset')}".count(f"'example.com/a:{turn + 2}'") >= enough
 
         wait_for(f"{enough} DaemonSets of turn {turn}", has_begun, SECONDS)
         kill(alone)
@@ -206,42 +176,10 @@ def test_api_server_restart_is_survived_by_the_same_process(clean: Cluster, alon
     assert alone.daemon.pid() == process
 
 
-def compact(cluster: Cluster) -> None:
-    """Have etcd forget everything but the present."""
-    context = https.make_context(cluster.plane.pki, "etcd-ca", "etcd-client")
-    with https.connect(cluster.plane.ports[ETCD], context) as connection:
-        now = json.loads(connection.request("POST", "/v3/kv/range", {"key": "AA=="}).body)["header"]["revision"]
-        answer = connection.request("POST", "/v3/kv/compaction", {"revision": now, "physical": True})
-    assert answer.status == 200, answer.text
-
-
-def test_what_changed_beyond_the_history_of_etcd_is_found(clean: Cluster, alone: Operator) -> None:
-    large, small = {"pool": "large"}, {"pool": "small"}
-    apply(clean, make_schedext("changed", sched=A, nodeSelector=large))
-    apply(clean, make_schedext("removed", sched=A, nodeSelector=small))
-    wait_object(clean, "schedext", "changed", READY)
-    wait_object(clean, "schedext", "removed", READY)
-
-    signal_operator(alone, signal.SIGSTOP)
-    apply(clean, make_schedext("changed", sched=B, nodeSelector=large))
-    clean.kubectl("delete", "schedext", "removed")
-    apply(clean, make_schedext("added", sched=B, nodeSelector=small))
-    clean.stop_component(API_SERVER)  # its own memory of changes goes with it
-    compact(clean)
-    clean.start_component(API_SERVER)
-    process = alone.daemon.pid()
-    signal_operator(alone, signal.SIGCONT)
-
-    wait_exactly(clean, {"changed": B, "added": B})
-    wait_object(clean, "schedext", "changed", READY)
-    wait_object(clean, "schedext", "added", READY)
-    assert "history is gone" in alone.log()
-    assert alone.daemon.pid() == process
-
-
 def test_stolen_lease_ends_the_operator_and_is_taken_when_it_runs_out(clean: Cluster, operator: Operator) -> None:
     wait_leader(clean, bool)
-    clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps({"spec": {"holderIdentity": "thief"}}))
+    stolen = {"holderIdentity": "thief", "leaseDurationSeconds": 5}  # long enough to be seen to be waited for
+    clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps({"spec": stolen}))
     wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
     assert "thief leads now" in operator.log()
 
@@ -269,7 +207,7 @@ def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
         apply(clean, *(make_schedext(f"m{n}", sched=A, nodeSelector={"slot": str(n)}) for n in range(10)))
         wait_exactly(clean, {f"m{n}": A for n in range(10)})
         assert count_requests(ports[0], "20", "PATCH") >= 10
-        assert count_requests(ports[1], "", "PATCH", "POST", "PUT", "DELETE") == 0
+        assert count_requests(ports[1], "", *WRITES) == 0
 
         kill(operator)
         apply(clean, *(make_schedext(f"m{n}", sched=B, nodeSelector={"slot": str(n)}) for n in range(10)))
@@ -279,8 +217,6 @@ def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
         assert now["leaseTransitions"] == first["leaseTransitions"] + 1
     finally:
         second.stop()
-        operator.stop()
-        operator.start("--leader-elect")
 
 
 def grant(cluster: Cluster, user: str, daemonsets: list[str]) -> None:
@@ -334,7 +270,6 @@ def test_missing_rights_are_a_condition_and_a_log_line_not_a_loop(clean: Cluster
         wait_object(clean, "schedext", "first", has("Ready", "True", "Suspended"))
     finally:
         limited.stop()
-        operator.start("--leader-elect")
 
 
 @contextmanager
@@ -390,6 +325,11 @@ def test_odd_resources_say_so_and_do_not_stop_the_others(clean: Cluster) -> None
     ):
         wait_object(clean, "schedext", name, has("Degraded", "True", reason))
     assert fetch(clean, "daemonset", "odd-type") is None
+    # A name that is no longer accepted still makes a DaemonSet that can be.
+    wait_object(clean, "schedext", "odd.name", has("Ready", "True", "NoNodes"))
+    made = fetch(clean, "daemonset", "odd.name")
+    assert made
+    assert made["spec"]["selector"]["matchLabels"] == {"name": "odd.name"}
 
 
 def test_what_would_take_too_many_words_to_exclude_is_said_and_the_winner_has_its_nodes(clean: Cluster) -> None:
@@ -434,7 +374,7 @@ def test_resource_made_anew_under_its_old_name_waits_for_the_old_daemonset_to_go
     apply(clean, make_schedext("again", sched=B))
     wait_object(clean, "schedext", "again", READY)
     wait_exactly(clean, {"again": B})
-    events = json.loads(clean.kubectl("get", "events.events.k8s.io", "-o", "json").stdout)["items"]
+    events = read_objects(clean, "event", "default")
     assert [event for event in events if event["regarding"]["name"] == "again" and event["type"] == "Warning"] == []
     clean.kubectl("delete", "schedext", "again")
     wait_absent(clean, "daemonset", "again")
