@@ -9,13 +9,13 @@ import yaml
 
 from lab.cluster import Cluster
 from lab.waiting import wait_for
-from tests.integration.sked_deploy.tools import NAMESPACE, ROOT, Clone
+from tests.integration.clusters import read_objects
+from tests.integration.sked_deploy.tools import CRD, IMAGE, NAMESPACE, ROOT
 
-IMAGE = "registry.example.com:5000/kernels/sked:v1"
 DEPLOYMENT = "sked-controller-manager"
 RENDERED = {
     ("Namespace", NAMESPACE, None),
-    ("CustomResourceDefinition", "schedexts.sked.schedkit.io", None),
+    ("CustomResourceDefinition", CRD, None),
     ("ServiceAccount", DEPLOYMENT, NAMESPACE),
     ("Role", "sked-leader-election-role", NAMESPACE),
     ("RoleBinding", "sked-leader-election-rolebinding", NAMESPACE),
@@ -35,13 +35,6 @@ LABELS = {
     "app.kubernetes.io/managed-by": "kustomize",
 }
 Json = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def deployed(cluster: Cluster, clone: Clone) -> Cluster:
-    clone.make(cluster, "deploy", f"IMG={IMAGE}")
-    cluster.kubectl("wait", "--for=condition=Established", "crd/schedexts.sked.schedkit.io", "--timeout=30s")
-    return cluster
 
 
 def render(cluster: Cluster, folder: str) -> list[Json]:
@@ -126,8 +119,7 @@ def test_restricted_pod_security_admits_the_manager_and_nothing_worse(deployed: 
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
 
     def list_pods() -> list[Json]:
-        found: list[Json] = json.loads(deployed.kubectl("get", "pods", "-n", NAMESPACE, "-o", "json").stdout)["items"]
-        return found
+        return read_objects(deployed, "pod", NAMESPACE)
 
     (pod,) = wait_for("the manager's pod to be admitted", list_pods, 30)
     assert [container["image"] for container in pod["spec"]["containers"]] == [IMAGE]

@@ -14,10 +14,13 @@ from tests.integration.sked_controller.operator import (
     make_schedext,
     wait_object,
 )
-from tests.integration.sked_deploy.tools import NAMESPACE, Clone
+from tests.integration.sked_deploy.tools import CRD, IMAGE, NAMESPACE, Clone
 
-CRD = "schedexts.sked.schedkit.io"
-IMAGE = "registry.example.com:5000/kernels/sked:v1"
+
+@pytest.fixture(scope="module", autouse=True)
+def empty(cluster: Cluster, clone: Clone) -> None:
+    """Nothing is left of what other tests deployed."""
+    clone.make(cluster, "undeploy", "ignore-not-found=true")
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,8 @@ from lab.process import Result
 
 ROOT = Path(__file__).parents[3]
 NAMESPACE = "sked-system"
+CRD = "schedexts.sked.schedkit.io"
+IMAGE = "registry.example.com:5000/kernels/sked:v1"
 
 
 class Clone:
