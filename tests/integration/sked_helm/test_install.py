@@ -110,11 +110,12 @@ def uninstall(helm: Helm) -> None:
 
 @pytest.mark.parametrize("values", [{}, EVERYTHING, NOTHING], ids=["default", "everything", "nothing"])
 def test_objects_pass_strict_validation_without_a_warning(
-    helm: Helm, namespace: Cluster, values: Mapping[str, Any]
+    helm: Helm, cluster: Cluster, values: Mapping[str, Any]
 ) -> None:
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(RESTRICTED))
     # The monitor's definition belongs to the Prometheus operator, which is not here.
     objects = [thing for (kind, _), thing in helm.template(values=values).items() if kind != "ServiceMonitor"]
-    told = namespace.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", input=render_stream(objects))
+    told = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", input=render_stream(objects))
     assert told.stderr == ""
     assert len(told.stdout.splitlines()) == len(objects)
 
@@ -123,6 +124,12 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
     rendered = cluster_helm.template(*IMAGE)
     told = install(cluster_helm)
     assert f"kubectl -n {NAMESPACE} rollout status deployment/sked-controller-manager" in told
+    assert wait_for_pod(namespace)["spec"]["serviceAccountName"] == "sked-controller-manager"
+    # It is admitted where pods are restricted, and this namespace does refuse what is not.
+    loose = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "namespace": NAMESPACE}}
+    spec = {"containers": [{"name": "main", "image": "none"}]}
+    refused = namespace.kubectl("create", "-f", "-", input=json.dumps(loose | {"spec": spec}), check=False)
+    assert 'violates PodSecurity "restricted' in refused.stderr
     assert "placeholder" not in told
     assert fetch_ours(namespace) == {key for key in rendered if key[1] != CRD}
     namespace.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
@@ -138,6 +145,8 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
 
     cluster_helm.run("rollback", RELEASE, "1", "--namespace", NAMESPACE)
     assert fetch_ours(namespace) == {key for key in rendered if key[1] != CRD}
+    upgrade(cluster_helm, "--set", "crds.install=false")
+    assert has_definition(namespace), "it stays when an upgrade no longer installs it"
 
     uninstall(cluster_helm)
     assert fetch_ours(namespace) == set()
@@ -146,14 +155,7 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
     install(cluster_helm)  # finds what it left and goes on with it
     assert fetch_manager(namespace)["spec"]["replicas"] == 1
     uninstall(cluster_helm)
-
-
-def test_definition_stays_when_an_upgrade_no_longer_installs_it(cluster_helm: Helm, namespace: Cluster) -> None:
-    install(cluster_helm)
-    upgrade(cluster_helm, "--set", "crds.install=false")
-    assert has_definition(namespace)
-    uninstall(cluster_helm)
-    assert has_definition(namespace)
+    assert has_definition(namespace), "it stays when the release that installs it goes"
 
 
 def test_definition_goes_with_the_release_when_it_is_not_kept(cluster_helm: Helm, namespace: Cluster) -> None:
@@ -171,17 +173,6 @@ def test_upgrade_brings_the_definition_up_to_date(cluster_helm: Helm, namespace:
     assert 'conflict with "kubectl-patch"' in refused.stderr
     upgrade(cluster_helm, "--force-conflicts")
     assert fetch(namespace, "crd", CRD)["spec"]["names"]["categories"] == ["schedkit"]
-    uninstall(cluster_helm)
-
-
-def test_manager_is_admitted_where_pods_are_restricted(cluster_helm: Helm, namespace: Cluster) -> None:
-    install(cluster_helm)
-    assert wait_for_pod(namespace)["spec"]["serviceAccountName"] == "sked-controller-manager"
-    # And this namespace does refuse what is not restricted.
-    loose = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "loose", "namespace": NAMESPACE}}
-    spec = {"containers": [{"name": "main", "image": "none"}]}
-    refused = namespace.kubectl("create", "-f", "-", input=json.dumps(loose | {"spec": spec}), check=False)
-    assert 'violates PodSecurity "restricted' in refused.stderr
     uninstall(cluster_helm)
 
 
