@@ -199,6 +199,7 @@ def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
     operator.stop()
     operator.start("--leader-elect", *serve_metrics(ports[0]))
     first = wait_leader(clean, bool)["spec"]
+    assert first["leaseDurationSeconds"] == 15
     second = Operator(clean, name="sked-second")
     second.start("--leader-elect", *serve_metrics(ports[1]))
     try:
@@ -210,6 +211,8 @@ def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
         assert count_requests(ports[1], "", *WRITES) == 0
 
         kill(operator)
+        short = json.dumps({"spec": {"leaseDurationSeconds": 3}})  # of the usual 15, to be waited for
+        clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", short)
         apply(clean, *(make_schedext(f"m{n}", sched=B, nodeSelector={"slot": str(n)}) for n in range(10)))
         wait_exactly(clean, {f"m{n}": B for n in range(10)})
         now = wait_leader(clean, bool)["spec"]
