@@ -8,8 +8,9 @@ python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
 DRY_RUN ?=
-# Modules side by side on two cores: each has machines, clusters and ports of its own.
-both = $(python) -m pytest --numprocesses 2 --dist loadfile
+# Files side by side on two cores: each has machines and ports of its own. In their order, so that those of one folder, which
+# share a control plane, follow each other.
+both = $(python) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
