@@ -8,9 +8,10 @@ python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
 DRY_RUN ?=
-# Files side by side on two cores: each has machines and ports of its own. In their order, so that those of one folder, which
-# share a control plane, follow each other.
-both = $(python) -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Files side by side, each with machines and ports of its own: three on two cores, as tests wait more than they compute. In
+# their order, so that those of one folder, which share a control plane, follow each other.
+both = $(python) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+unit = $(python) -m pytest --numprocesses 2 tests/unit
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,11 +31,11 @@ lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade
 
 test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
 	@$(stage) lab $(python) -m lab build
-	$(stage) unit $(python) -m pytest tests/unit
-	$(stage) "integration and e2e" $(both) tests/integration tests/e2e
+	$(stage) unit $(unit)
+	$(stage) "integration and e2e" $(both) tests/e2e tests/integration
 
 test-unit: setup ## Tests that need nothing but Python: seconds
-	@$(stage) unit $(python) -m pytest tests/unit
+	@$(stage) unit $(unit)
 
 test-lowest: setup ## The unit tests with the lowest versions that pyproject.toml allows
 	@$(stage) "lowest versions" scripts/check-lowest
@@ -42,7 +43,7 @@ test-lowest: setup ## The unit tests with the lowest versions that pyproject.tom
 test-changed: setup ## Unit tests, and of the others those that need what changed since main, or BASE=…; DRY_RUN=1 only lists them
 	@chosen=$$($(python) -m tests.changed --base '$(BASE)')
 	[ -z '$(DRY_RUN)' ] || exit 0
-	$(stage) unit $(python) -m pytest tests/unit
+	$(stage) unit $(unit)
 	[ -z "$$chosen" ] || $(stage) "integration and e2e" $(both) $$chosen
 
 test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
