@@ -149,3 +149,18 @@ def test_words_of_the_run_before_do_not_explain_the_way_back(world: World, old: 
     world.runtime.behaviours["localhost/scx_new:v1"] = die(1)
     with pytest.raises(NotAttachedError, match=r"did not come back: scx_old was refused as busy \(EBUSY\)"):
         switch(world.host, request(), verify)
+
+
+def test_stall_before_the_start_is_not_told_of_a_new_version_of_the_same(world: World, old: Container) -> None:
+    kmsg = world.kernel.root / "dev/kmsg"
+    kmsg.parent.mkdir()
+    kmsg.touch()
+
+    def note_stall(id: str, number: int) -> None:
+        with kmsg.open("a") as log:
+            log.write('4,1,1,-;sched_ext: BPF scheduler "old_1.2.3" disabled (runnable task stall)\n')
+
+    world.docker.on_signal = note_stall
+    world.runtime.behaviours[OLD] = die(2)
+    with pytest.raises(RolledBackError, match="scx_old ended before it attached, with exit code 2"):
+        switch(world.host, request("scx_old"), verify)
