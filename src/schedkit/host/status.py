@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from schedkit.errors import NoPermissionError
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
 from schedkit.host.slot import is_outside, name_ops
@@ -66,7 +67,7 @@ def _judge_one(observed: Observed, one: Managed) -> tuple[Summary, str, str]:
         return (
             Summary.UNKNOWN,
             f"{ops} is attached and the container {name} runs; whether it is that one's is not known: {one.why}.",
-            "run `schedctl status` as root",
+            "sudo schedctl status",
         )
     if observed.kernel.state is State.ENABLED:
         return (
@@ -93,7 +94,7 @@ def _judge_empty(observed: Observed, state: State) -> tuple[Summary, str, str]:
         return (
             Summary.UNKNOWN,
             f"{kernel_says}. Whether a container managed by schedctl runs is not known: {hidden}.",
-            "schedctl doctor",
+            _find_out(observed),
         )
     return Summary.IDLE, f"{kernel_says}, and no container managed by schedctl runs.", ""
 
@@ -112,13 +113,19 @@ def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
         return (
             Summary.UNKNOWN,
             f"{ops} is attached, {describe_holder(holder)}; it may be managed by schedctl: {hidden}.",
-            "schedctl doctor",
+            _find_out(observed),
         )
     return (
         Summary.ORPHANED_KERNEL_STATE,
         f"{ops} is attached, {describe_holder(holder)}; it is not managed by schedctl.",
         "schedctl detach",
     )
+
+
+def _find_out(observed: Observed) -> str:
+    """The command that shows more of runtimes that could not be asked."""
+    denied = any(one.error is NoPermissionError for one in observed.hidden)
+    return "sudo schedctl status" if denied else "schedctl doctor"
 
 
 def _name_superfluous(running: Sequence[Managed]) -> str:

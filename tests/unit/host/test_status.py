@@ -2,7 +2,7 @@
 
 import pytest
 
-from schedkit.errors import ExitCode, UnavailableError
+from schedkit.errors import ExitCode, NoPermissionError, UnavailableError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe, supervisor_lock
 from schedkit.host.model import Attachment, Summary
@@ -74,6 +74,12 @@ def test_name_alone_is_likely_and_not_known(world: World) -> None:
     status = read_status(world.machine, world.host.runtimes)
     assert status.summary is Summary.UNKNOWN
     assert "could not be read, likely by this container: not root" in status.explanation
+
+
+def test_what_only_root_may_see_is_to_be_asked_as_root(world: World) -> None:
+    denied = HIDDEN._replace(error=NoPermissionError)
+    assert read_status(world.machine, world.hide(denied).runtimes).remedy == "sudo schedctl status"
+    assert read_status(world.machine, world.hide(HIDDEN).runtimes).remedy == "schedctl doctor"
 
 
 def test_scheduler_of_a_kubernetes_pod_is_told_as_such(world: World) -> None:
