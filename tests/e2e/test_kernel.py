@@ -94,6 +94,7 @@ def test_holder_is_the_process_in_the_runtimes_container(machine: Machine, runti
         "command": "scx_fifo",
         "link": link,
         "container": container,
+        "pod": None,
     }
     assert said["way"] == {"is": "Way", "text": f"detach BPF link {link}", "link": link}
     assert (said["state"]["state"], said["state"]["ops"]) == ("enabled", "schedkit_fifo")
