@@ -33,18 +33,18 @@ DRIVERS = {
 
 def find_runtimes(
     driver: str | None = None,
-    socket: str | None = None,
+    named: Mapping[str, str] | None = None,
     *,
     notice: Notice = ignore,
     seconds: float = RESPONSE_SECONDS,
 ) -> Runtimes:
-    """Ask all drivers at the same time; `driver` gets new containers, and listens at `socket` if that is given.
+    """Ask all drivers at the same time; `driver` gets new containers.
 
+    `named` are the sockets that the user names, by driver; the others are where they usually are.
     An absent socket and one that refuses cost nothing; one that accepts is waited for, at most `seconds`.
     """
-    sockets = {name: find_socket(name, os.environ) for name in DRIVERS}
-    if driver and socket:
-        sockets[driver] = socket
+    named = named or {}
+    sockets = {name: named.get(name) or find_socket(name, os.environ) for name in DRIVERS}
 
     def tell(slow: list[str]) -> None:
         notice("waiting for " + " and ".join(f"{name} to respond at {sockets[name]}" for name in slow))
@@ -53,8 +53,8 @@ def find_runtimes(
     unreachable: list[UnreachableRuntime] = []
     for name, outcome in probe(sockets, seconds, tell).items():
         if isinstance(outcome, Failed):
-            named = name == driver and socket is not None  # somebody says that it is there, and may be right
-            unreachable.append(_describe(name, sockets[name], outcome, absent=outcome.absent and not named))
+            absent = outcome.absent and name not in named  # who names a socket says that it is there, and may be right
+            unreachable.append(_describe(name, sockets[name], outcome, absent=absent))
         else:
             responding.append(_open(name, sockets[name], outcome))
     return Runtimes(responding, unreachable, driver=driver, notice=notice)

@@ -50,9 +50,7 @@ def _read_names(session: "Session") -> list[tuple[str, str]]:
 def _fetch_ids(session: "Session") -> list[tuple[str, str]]:
     from schedkit.runtimes.drivers import find_runtimes
 
-    settings = session.settings
-    driver = settings.driver if settings.socket else None  # only to know whose socket it is
     found = []
-    for container in find_runtimes(driver, settings.socket, seconds=RESPONSE_SECONDS).fetch_containers():
+    for container in find_runtimes(None, session.settings.sockets, seconds=RESPONSE_SECONDS).fetch_containers():
         found += [(container.id[:12], container.image), (container.name, container.image)]
     return found

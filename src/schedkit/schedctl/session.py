@@ -44,7 +44,7 @@ class Session:
         """All container runtimes, asked once; the user's choice is only where new containers go."""
         if self._runtimes is None:
             driver = None if self.settings.driver == AUTO else self.settings.driver
-            self._runtimes = find_runtimes(driver, self.settings.socket, notice=self.talk.step)
+            self._runtimes = find_runtimes(driver, self.settings.sockets, notice=self.talk.step)
             for one in self._runtimes.hidden:
                 self.talk.detail(f"{one.driver} does not respond at {one.socket}: {one.why}")
         return self._runtimes

@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     """What counts."""
 
     driver: str  # auto, or one of DRIVERS
-    socket: str | None
+    sockets: Mapping[str, str]  # by driver: where its runtime listens, as the user says
     catalogs: tuple[str, ...]  # the first that knows a name counts
     insecure_registries: frozenset[str]
     mirrors: Mapping[str, tuple[str, ...]]
@@ -56,13 +56,15 @@ def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = 
         raise UsageError(
             "--socket does not say which runtime listens there", hint="add --driver, as in: --driver podman"
         )
-    # A file's socket is that of the driver which the file names, and of no other that the user asks for.
-    socket = flags.socket or _first(file.socket for file in files if file.driver == driver)
+    # A file's socket is that of the driver which the file names, also where another gets new containers.
+    sockets = {file.driver: file.socket for file in reversed(files) if file.driver and file.socket}
+    if flags.socket:
+        sockets[driver] = flags.socket
     policy = flags.trust_policy or environ.get("SCHEDCTL_TRUST_POLICY") or _first(file.trust_policy for file in files)
     catalogs = (*flags.catalogs, *_words(environ.get("SCHEDCTL_CATALOG", "")))
     return Settings(
         driver=driver,
-        socket=socket,
+        sockets=sockets,
         catalogs=(*catalogs, *(one for file in files for one in file.catalogs)),
         insecure_registries=frozenset(flags.insecure_registries).union(*(file.insecure_registries for file in files)),
         mirrors={name: mirrors for file in reversed(files) for name, mirrors in file.mirrors.items()},

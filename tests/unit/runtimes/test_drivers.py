@@ -164,7 +164,7 @@ def test_socket_that_the_user_names_and_that_is_dead_hides_only_its_runtime(
         with listening(named):
             pass
     with run_fake_engine(sockets["podman"], "podman"):
-        runtimes = find_runtimes("containerd", str(named))
+        runtimes = find_runtimes("containerd", {"containerd": str(named)})
         assert [one.driver for one in runtimes] == ["podman"]
         assert [(one.driver, one.socket) for one in runtimes.hidden] == [("containerd", str(named))]
         with pytest.raises(UnavailableError, match=f"containerd does not respond at {named}"):
@@ -244,7 +244,7 @@ def test_choice_stays_whatever_becomes_of_the_others(sockets: dict[str, Path]) -
 
 def test_socket_given_by_name_is_taken(sockets: dict[str, Path], tmp_path: Path) -> None:
     with run_fake_engine(tmp_path / "other.sock", "podman") as fake:
-        runtime = find_runtimes("podman", fake.socket).chosen
+        runtime = find_runtimes("podman", {"podman": fake.socket}).chosen
 
         assert (runtime.driver, runtime.socket) == ("podman", fake.socket)
         assert runtime.fetch_version() == "5.4.2"

@@ -58,6 +58,19 @@ def test_choice_of_a_driver_does_not_narrow_what_is_seen(
     assert names(json.loads(run(*words, command, "-o", "json").stdout)) == ["idle"]
 
 
+@pytest.mark.parametrize("way", ["flag", "variable"])
+def test_socket_of_the_file_is_asked_also_where_another_driver_is_chosen(
+    docker: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, way: str
+) -> None:
+    (tmp_path / "docker.sock").rename(tmp_path / "elsewhere.sock")
+    (tmp_path / "schedkit").mkdir()
+    (tmp_path / "schedkit/config.toml").write_text(f'driver = "docker"\nsocket = "{tmp_path}/elsewhere.sock"')
+    if way == "variable":
+        monkeypatch.setenv("SCHEDCTL_DRIVER", "podman")
+    words = ["--driver", "podman"] if way == "flag" else []
+    assert names(json.loads(run(*words, "ps", "-o", "json").stdout)) == ["idle"]
+
+
 @pytest.mark.parametrize("command", ["status", "ps", "list", "doctor"])
 def test_dead_socket_is_told_beside_what_the_others_say(docker: FakeEngine, tmp_path: Path, command: str) -> None:
     dead = str(tmp_path / "dead.sock")

@@ -30,7 +30,7 @@ def read(folder: Path, flags: Flags | None = None, user: str = "", system: str =
 
 def test_nothing_said_means_auto_and_a_cache_below_home(tmp_path: Path) -> None:
     settings = read(tmp_path)
-    assert (settings.driver, settings.socket, settings.catalogs, settings.allow_unsigned) == ("auto", None, (), False)
+    assert (settings.driver, settings.sockets, settings.catalogs, settings.allow_unsigned) == ("auto", {}, (), False)
     assert settings.cache == tmp_path / ".cache/schedkit"
     assert read(tmp_path, XDG_CACHE_HOME="/var/cache").cache == Path("/var/cache/schedkit")
     assert read(tmp_path, XDG_CACHE_HOME="relative").cache == tmp_path / ".cache/schedkit"
@@ -113,11 +113,19 @@ def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path) -> None:
 def test_socket_without_driver_says_nothing_about_which_runtime_it_is(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--socket"):
         read(tmp_path, Flags(socket="/run/x.sock"))
-    assert read(tmp_path, Flags(socket="/run/x.sock", driver="docker")).socket == "/run/x.sock"
+    assert read(tmp_path, Flags(socket="/run/x.sock", driver="docker")).sockets == {"docker": "/run/x.sock"}
 
 
-def test_a_files_socket_is_only_for_the_driver_it_names(tmp_path: Path) -> None:
+def test_a_files_socket_is_that_of_the_driver_it_names_whichever_the_user_chooses(tmp_path: Path) -> None:
     file = 'driver = "containerd"\nsocket = "/run/k3s.sock"'
-    assert read(tmp_path, system=file).socket == "/run/k3s.sock"
-    assert read(tmp_path, Flags(driver="docker"), system=file).socket is None
-    assert read(tmp_path, SCHEDCTL_DRIVER="auto", system=file).socket is None
+    sockets = {"containerd": "/run/k3s.sock"}
+    assert read(tmp_path, system=file).sockets == sockets
+    assert read(tmp_path, SCHEDCTL_DRIVER="auto", system=file).sockets == sockets
+    assert read(tmp_path, Flags(driver="docker"), system=file).sockets == sockets
+    both = read(tmp_path, Flags(driver="docker", socket="/run/x.sock"), system=file)
+    assert both.sockets == sockets | {"docker": "/run/x.sock"}
+
+
+def test_the_nearest_file_names_a_drivers_socket(tmp_path: Path) -> None:
+    user, system = (f'driver = "docker"\nsocket = "/run/{name}.sock"' for name in ("user", "system"))
+    assert read(tmp_path, user=user, system=system).sockets == {"docker": "/run/user.sock"}
