@@ -7,7 +7,7 @@ from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Host, Observed
-from schedkit.host.slot import find_attached, is_outside, name_ops
+from schedkit.host.slot import find_attached, find_doubts, name_ops
 from schedkit.host.stop import is_gone
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
@@ -92,8 +92,6 @@ def end_foreign(host: Host, foreign: Foreign) -> Detached:
 
 
 def _find_doubt(observed: Observed) -> str:
-    if is_outside(observed.holder):
-        return ""
     unread = [one for one in observed.running if one.attachment is Attachment.UNKNOWN]
     told = [f"the container {one.container.name} runs, and {one.why}" for one in unread]
-    return "; ".join([*told, *(str(one) for one in observed.hidden)])
+    return "; ".join([*told, *(str(one) for one in find_doubts(observed))])

@@ -91,6 +91,8 @@ def decide_attachment(
     if isinstance(holder, Holder):
         if is_held_by(container, holder):
             return Attachment.YES, ""
+        if isinstance(holder.container, Unknown):
+            return Attachment.UNKNOWN, f"process {holder.pid} ({holder.command}) holds the slot; {holder.container.why}"
         return Attachment.NO, f"process {holder.pid} ({holder.command}) holds the slot"
     if isinstance(kernel.ops, Unknown):
         return Attachment.UNKNOWN, kernel.ops.why

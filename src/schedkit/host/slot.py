@@ -5,6 +5,7 @@ from schedkit.host.errors import SlotTakenError
 from schedkit.host.model import Attachment, Managed, Observed
 from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes.view import UnreachableRuntime
 from schedkit.unknown import Unknown
 
 
@@ -54,6 +55,16 @@ def name_ops(kernel: KernelState) -> str:
     return kernel.ops if isinstance(kernel.ops, str) and kernel.ops else "another scheduler"
 
 
-def is_outside(holder: Holder | Unknown | None) -> bool:
-    """Whether the process that holds the slot is surely in none of our containers, whatever a runtime would say."""
-    return isinstance(holder, Holder) and (holder.container is None or holder.pod is not None)
+def find_doubts(observed: Observed) -> list[UnreachableRuntime]:
+    """The runtimes that could not be asked and may have started, for schedctl, what holds the slot.
+
+    Also one without a socket: podman needs none to run containers, and those of the others outlive their daemons.
+    """
+    holder = observed.holder
+    if holder is None:
+        return observed.hidden
+    if isinstance(holder, Unknown) or isinstance(holder.container, Unknown):
+        return list(observed.unreachable)
+    if holder.container is None or holder.pod is not None:
+        return []
+    return [one for one in observed.unreachable if holder.driver in (None, one.driver)]

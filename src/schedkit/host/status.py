@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from schedkit.errors import NoPermissionError
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
-from schedkit.host.slot import is_outside, name_ops
+from schedkit.host.slot import find_doubts, name_ops
 from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
@@ -108,11 +108,11 @@ def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
             f"{ops} is attached, {describe_holder(holder)}: the cluster runs it, schedctl does not manage it.",
             "kubectl get pods -A --field-selector spec.nodeName=$(hostname)",
         )
-    hidden = describe_hidden(observed.hidden)
-    if hidden and not is_outside(holder):
+    doubts = describe_hidden(find_doubts(observed))
+    if doubts:
         return (
             Summary.UNKNOWN,
-            f"{ops} is attached, {describe_holder(holder)}; it may be managed by schedctl: {hidden}.",
+            f"{ops} is attached, {describe_holder(holder)}; it may be managed by schedctl: {doubts}.",
             _find_out(observed),
         )
     return (

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +14,23 @@ from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
 _TRIES = 3
-# How runtimes call a container's cgroup: `libpod-ID.scope`, `docker-ID.scope` …
-_PREFIXES = ("libpod-", "docker-", "cri-containerd-", "crio-", "nerdctl-", "schedkit-")
+# How runtimes call a container's cgroup, and whose it is then: `libpod-ID.scope`, `docker-ID.scope` …
+_PREFIXES = {
+    "libpod-": "podman",
+    "docker-": "docker",
+    "cri-containerd-": "containerd",
+    "crio-": None,
+    "nerdctl-": "containerd",
+    "schedkit-": "containerd",
+}
 # … or ID below a group of their own (docker without systemd, and containerd's namespaces).
-_PARENTS = ("docker", "schedkit", "default", "moby", "k8s.io")
+_PARENTS = {
+    "docker": "docker",
+    "schedkit": "containerd",
+    "default": "containerd",
+    "moby": "docker",
+    "k8s.io": "containerd",
+}
 _WITHIN = ("libpod-payload-", "libpod-conmon-")  # podman beside the container, with an id that is not the whole name
 
 
@@ -26,8 +40,9 @@ class Holder(NamedTuple):
     pid: int
     command: str
     link: int | None = None  # the BPF link's id
-    container: str | None = None  # the runtime's id for it: 64 hexadecimal digits, or containerd's any word
+    container: str | Unknown | None = None  # the runtime's id for it: 64 hexadecimal digits, or containerd's any word
     pod: str | None = None  # the UID of the Kubernetes pod that it is in, `?` if its cgroup does not tell that
+    driver: str | None = None  # the container's runtime; None also where the cgroup does not tell whose it is
 
 
 class Registration(NamedTuple):
@@ -48,9 +63,12 @@ def read_holder(root: Path = Path("/"), *, struct_ops: StructOps | None = None) 
             return pid
         command = read_text(root / f"proc/{pid}/comm")
         if command is not None:  # else it ended just now: look again, another may hold it
-            cgroup = _read_cgroup(root, pid)
             name = command if isinstance(command, str) else "?"
-            return Holder(pid, name, registration.link, parse_container(cgroup), parse_pod(cgroup))
+            cgroup = _read_cgroup(root, pid)
+            if isinstance(cgroup, Unknown):
+                return Holder(pid, name, registration.link, cgroup)
+            driver, container = parse_container(cgroup)
+            return Holder(pid, name, registration.link, container, parse_pod(cgroup), driver)
     return None
 
 
@@ -60,7 +78,11 @@ def describe_holder(holder: Holder | Unknown | None) -> str:
         return f"by whom could not be read ({holder.why})"
     if holder is None:
         return "held by no process (a pinned BPF link, or one that is just leaving)"
-    where = f", in the container {holder.container[:12]}" if holder.container else ""
+    where = ""
+    if isinstance(holder.container, Unknown):
+        where = f"; whether it is in a container could not be read ({holder.container.why})"
+    elif holder.container:
+        where = f", in the container {holder.container[:12]}"
     if holder.pod:
         where = f", in a Kubernetes pod (UID {holder.pod})"
     return f"by process {holder.pid} ({holder.command}){where}"
@@ -177,27 +199,29 @@ def _parse_field(fields: str, name: str) -> str | None:
     return None
 
 
-def _read_cgroup(root: Path, pid: int) -> str:
-    cgroup = read_text(root / f"proc/{pid}/cgroup")
-    return cgroup if isinstance(cgroup, str) else ""
+def _read_cgroup(root: Path, pid: int) -> str | Unknown:
+    path = root / f"proc/{pid}/cgroup"
+    cgroup = read_text(path)
+    return Unknown(f"{path} is not there") if cgroup is None else cgroup
 
 
-def parse_container(cgroup: str) -> str | None:
-    """The container's id in what /proc/PID/cgroup says."""
+def parse_container(cgroup: str) -> tuple[str | None, str | None]:
+    """The container's driver, as far as its name tells that, and its id in what /proc/PID/cgroup says."""
     for line in cgroup.splitlines():
         path = line.split(":", 2)[-1].split("/")
         for parent, name in reversed(list(pairwise(path))):
-            container = _parse_group(parent, name)
+            driver, container = _parse_group(parent, name)
             if container:
-                return container
-    return None
+                return driver, container
+    return None, None
 
 
 def parse_pod(cgroup: str) -> str | None:
     """The Kubernetes pod's UID in what /proc/PID/cgroup says: kubelets put all pods below `kubepods`."""
     for line in cgroup.splitlines():
         path = line.split(":", 2)[-1].split("/")
-        if any(part.startswith("kubepods") for part in path):
+        # Below a cgroup root of the kubelet's own, systemd writes that before it: `kubelet-kubepods.slice`.
+        if any("kubepods" in re.split("[-.:]", part) for part in path):
             # `pod1234-…` with cgroupfs; with systemd `kubepods-burstable-pod1234_….slice`, whose hyphens mean folders
             groups = [part.partition(":")[0].removesuffix(".slice") for part in path]
             named = [group.rpartition("pod")[2].replace("_", "-") for group in groups]
@@ -211,16 +235,16 @@ def _is_uid(word: str) -> bool:
     return len(digits) == 32 and all(character in "0123456789abcdef" for character in digits)
 
 
-def _parse_group(parent: str, name: str) -> str | None:
+def _parse_group(parent: str, name: str) -> tuple[str | None, str | None]:
     if name.startswith(_WITHIN):
-        return None
+        return None, None
     bare = name.removesuffix(".scope").rsplit(":", 1)[-1]  # `slice:prefix:ID`, as some drivers leave it
-    for prefix in _PREFIXES:
+    for prefix, driver in _PREFIXES.items():
         if bare.startswith(prefix):
-            return bare.removeprefix(prefix)
+            return driver, bare.removeprefix(prefix)
     if parent in _PARENTS or _is_digest(bare):
-        return bare
-    return None
+        return _PARENTS.get(parent), bare
+    return None, None
 
 
 def _is_digest(name: str) -> bool:

@@ -21,7 +21,7 @@ def ignore(_: object) -> None:
 
 
 class UnreachableRuntime(NamedTuple):
-    """A runtime that could not be asked. `absent`: it has no socket, so nothing of it runs here."""
+    """A runtime that could not be asked. `absent`: it has no socket; what it once started may run on."""
 
     driver: str
     socket: str

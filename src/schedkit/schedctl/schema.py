@@ -45,7 +45,7 @@ UNREACHABLE = {
     "driver": "a runtime that could not be asked",
     "socket": "where it should listen",
     "why": "why not",
-    "absent": "true: there is no such runtime here; false: there is, and what it runs is not known",
+    "absent": "true: its socket does not exist; false: it does, or was named, and what the runtime runs is not known",
 }
 ATTACHED = CONTAINER | {
     "ops": "the scheduler as the kernel calls it; null with --no-wait",

@@ -71,7 +71,7 @@ def holder_fields(holder: Holder | Unknown | None) -> object:
         "pid": holder.pid,
         "command": holder.command,
         "link": holder.link,
-        "container": holder.container,
+        "container": plain(holder.container),
         "pod": holder.pod,
     }
 

@@ -83,6 +83,20 @@ def test_container_behind_a_silent_driver_may_be_ours(world: World) -> None:
     assert find_foreign(world.hide(HIDDEN)).doubt == ""
 
 
+def test_container_of_a_runtime_without_a_socket_may_be_ours(world: World) -> None:
+    absent = HIDDEN._replace(absent=True)
+    for holder in (
+        Holder(7, "x", container="b" * 64, driver="docker"),
+        Holder(7, "x", container=Unknown("/proc/7/cgroup: Input/output error")),
+    ):
+        world.kernel.detach()
+        world.kernel.attach("x", holder)
+        assert "docker does not respond" in find_foreign(world.hide(absent)).doubt
+    world.kernel.holder = Holder(7, "x", container="b" * 64, driver="podman")
+    assert find_foreign(world.hide(absent)).doubt == ""
+    assert find_foreign(world.hide(HIDDEN)).doubt == ""
+
+
 def test_container_that_runs_under_a_holder_who_cannot_be_read_may_be_it(world: World) -> None:
     world.runtime.add("scx_a")
     world.kernel.attach("a", Unknown("not root"))

@@ -127,6 +127,35 @@ def test_process_outside_of_any_container_is_foreign_whoever_is_silent(world: Wo
     assert read_status(world.machine, world.hide(HIDDEN).runtimes).summary is Summary.ORPHANED_KERNEL_STATE
 
 
+@pytest.mark.parametrize("driver", ["docker", None])
+def test_container_of_a_runtime_without_a_socket_may_be_managed(world: World, driver: str | None) -> None:
+    world.kernel.attach("x", Holder(7, "scx_x", container="b" * 64, driver=driver))
+    status = read_status(world.machine, world.hide(ABSENT).runtimes)
+    assert status.summary is Summary.UNKNOWN
+    assert "may be managed by schedctl: docker does not respond (no such file)" in status.explanation
+
+
+@pytest.mark.parametrize("other", [HIDDEN, ABSENT])
+def test_container_by_hand_is_foreign_as_its_own_runtime_responds(world: World, other: UnreachableRuntime) -> None:
+    world.kernel.attach("x", Holder(7, "scx_x", container="b" * 64, driver="podman"))
+    status = read_status(world.machine, world.hide(other).runtimes)
+    assert (status.summary, status.remedy) == (Summary.ORPHANED_KERNEL_STATE, "schedctl detach")
+
+
+@pytest.mark.parametrize("other", [HIDDEN, ABSENT])
+def test_holder_whose_cgroup_could_not_be_read_may_be_managed(world: World, other: UnreachableRuntime) -> None:
+    world.kernel.attach("x", Holder(7, "scx_x", container=Unknown("/proc/7/cgroup: Input/output error")))
+    status = read_status(world.machine, world.hide(other).runtimes)
+    assert status.summary is Summary.UNKNOWN
+    assert "Input/output error" in status.explanation
+
+
+def test_running_container_may_be_that_of_a_holder_whose_cgroup_could_not_be_read(world: World) -> None:
+    world.runtime.add("scx_a")
+    world.kernel.attach("a", Holder(7, "scx_a", container=Unknown("/proc/7/cgroup: Input/output error")))
+    assert read_status(world.machine, world.host.runtimes).summary is Summary.UNKNOWN
+
+
 def test_runtime_that_breaks_while_it_is_asked_is_silent_not_empty(world: World) -> None:
     world.docker.broken = UnavailableError("docker broke off")
     status = read_status(world.machine, world.host.runtimes)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.kernel.bpf import Link
-from schedkit.kernel.holder import Holder, parse_container, parse_pod, read_holder
+from schedkit.kernel.holder import Holder, describe_holder, parse_container, parse_pod, read_holder
 from schedkit.unknown import Unknown
 from tests.unit.kernel.roots import ATTACHED, FREE, write_process, write_sched_ext
 from tests.unit.kernel.structops import MadeUpStructOps, make_value
@@ -35,7 +35,7 @@ def test_holder_is_the_process_with_the_link_of_the_attached_scheduler(root: Pat
     kernel = MadeUpStructOps([Link(1, 4)], {4: make_value("schedkit_fifo")})
     write_process(root, 324, "scx_fifo", f"0::/libpod_parent/libpod-{ID}", {LINK: describe_link(1, 4)})
 
-    assert read_holder(root, struct_ops=kernel) == Holder(324, "scx_fifo", 1, ID)
+    assert read_holder(root, struct_ops=kernel) == Holder(324, "scx_fifo", 1, ID, driver="podman")
 
 
 def test_link_of_a_congestion_control_is_not_taken(root: Path) -> None:
@@ -92,6 +92,19 @@ def test_process_whose_files_cannot_be_read_leaves_it_unknown(root: Path) -> Non
     assert read_holder(root, struct_ops=kernel) == Unknown(f"{root}/proc/324/fdinfo/0: Is a directory")
 
 
+def test_container_of_a_process_whose_cgroup_cannot_be_read_is_unknown(root: Path) -> None:
+    kernel = MadeUpStructOps([Link(1, 4)], {4: make_value("schedkit_fifo")})
+    write_process(root, 324, "scx_fifo", files={LINK: describe_link(1, 4)})
+    cgroup = root / "proc/324/cgroup"
+    cgroup.unlink()
+    assert read_holder(root, struct_ops=kernel) == Holder(324, "scx_fifo", 1, Unknown(f"{cgroup} is not there"))
+
+    cgroup.mkdir()
+    holder = read_holder(root, struct_ops=kernel)
+    assert holder == Holder(324, "scx_fifo", 1, Unknown(f"{cgroup}: Is a directory"))
+    assert "whether it is in a container could not be read" in describe_holder(holder)
+
+
 @pytest.mark.parametrize("files", [FREE, None])
 def test_free_slot_has_no_holder(tmp_path: Path, files: dict[str, str] | None) -> None:
     (tmp_path / "sys/kernel").mkdir(parents=True)
@@ -123,29 +136,29 @@ def test_root_without_proc_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cgroup", "container"),
+    ("cgroup", "driver", "container"),
     [
-        (f"0::/libpod_parent/libpod-{ID}", ID),
-        (f"0::/machine.slice/libpod-{ID}.scope/container", ID),
-        (f"0::/machine.slice/libpod-{ID}.scope", ID),
-        (f"0::/docker/{ID}", ID),
-        (f"0::/system.slice/docker-{ID}.scope", ID),
-        ("0::/schedkit/scx_rusty-1", "scx_rusty-1"),
-        (f"0::/kubepods/besteffort/pod1b2c/{ID}", ID),
-        (f"0::/kubepods.slice/kubepods-pod1b2c.slice/cri-containerd-{ID}.scope", ID),
-        (f"12:cpu:/docker/{ID}\n1:name=systemd:/docker/{ID}", ID),
-        (f"0::/docker/{ID}/init", ID),
-        ("0::/", None),
-        ("0::/init.scope", None),
-        ("0::/system.slice/scx.service", None),
-        ("0::/user.slice/user-1000.slice/session-3.scope", None),
-        (f"0::/machine.slice/libpod-conmon-{ID}.scope", None),
-        ("", None),
-        ("garbage", None),
+        (f"0::/libpod_parent/libpod-{ID}", "podman", ID),
+        (f"0::/machine.slice/libpod-{ID}.scope/container", "podman", ID),
+        (f"0::/machine.slice/libpod-{ID}.scope", "podman", ID),
+        (f"0::/docker/{ID}", "docker", ID),
+        (f"0::/system.slice/docker-{ID}.scope", "docker", ID),
+        ("0::/schedkit/scx_rusty-1", "containerd", "scx_rusty-1"),
+        (f"0::/kubepods/besteffort/pod1b2c/{ID}", None, ID),
+        (f"0::/kubepods.slice/kubepods-pod1b2c.slice/cri-containerd-{ID}.scope", "containerd", ID),
+        (f"12:cpu:/docker/{ID}\n1:name=systemd:/docker/{ID}", "docker", ID),
+        (f"0::/docker/{ID}/init", "docker", ID),
+        ("0::/", None, None),
+        ("0::/init.scope", None, None),
+        ("0::/system.slice/scx.service", None, None),
+        ("0::/user.slice/user-1000.slice/session-3.scope", None, None),
+        (f"0::/machine.slice/libpod-conmon-{ID}.scope", None, None),
+        ("", None, None),
+        ("garbage", None, None),
     ],
 )
-def test_container_in_a_cgroup(cgroup: str, container: str | None) -> None:
-    assert parse_container(cgroup) == container
+def test_container_in_a_cgroup(cgroup: str, driver: str | None, container: str | None) -> None:
+    assert parse_container(cgroup) == (driver, container)
 
 
 UID = "0f6a7c1e-9a1b-4c57-8c0a-3c1a2b3c4d5e"
@@ -162,6 +175,11 @@ UID = "0f6a7c1e-9a1b-4c57-8c0a-3c1a2b3c4d5e"
             UID,
         ),
         (f"12:cpu:/kubepods-pod{UID.replace('-', '_')}.slice:cri-containerd:{ID}\n0::/", UID),
+        (
+            f"0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{UID.replace('-', '_')}.slice/"
+            f"cri-containerd-{ID}.scope",
+            UID,
+        ),
         (f"0::/kubepods/besteffort/pod{'a1' * 16}/{ID}", "a1" * 16),  # a static pod's
         (f"0::/kubelet/kubepods/besteffort/what/{ID}", "?"),
         (f"0::/machine.slice/libpod-{ID}.scope/container", None),
