@@ -7,7 +7,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from schedkit.errors import BusyError, NoPermissionError, SchedkitError, sudo_hint
@@ -23,13 +23,12 @@ def hold_lock(path: Path, *, patience: float = PATIENCE_SECONDS, command: str | 
     file = _open(path)
     try:
         _take(file, path, patience)
-        os.ftruncate(file, 0)
-        os.pwrite(file, f"{os.getpid()} {command or _own_command()}\n".encode(errors="replace"), 0)
+        _note_owner(file, f"{os.getpid()} {command or _own_command()}\n")
         try:
             yield
         finally:
             # The file stays: were it removed, two could hold locks on two files of one name.
-            os.ftruncate(file, 0)
+            _note_owner(file, "")
     finally:
         os.close(file)
 
@@ -83,6 +82,13 @@ def _take(file: int, path: Path, patience: float) -> None:
                 hint="try again when it is done",
             )
         time.sleep(_PAUSE_SECONDS)
+
+
+def _note_owner(file: int, owner: str) -> None:
+    """For others who want the lock. It holds without: a full disk must not keep anybody from stopping a scheduler."""
+    with suppress(OSError):
+        os.ftruncate(file, 0)
+        os.pwrite(file, owner.encode(errors="replace"), 0)
 
 
 def _read_owner(file: int) -> str:

@@ -1,3 +1,4 @@
+import errno
 import os
 import stat
 import subprocess
@@ -53,6 +54,19 @@ def test_lock_is_freed_after_an_error(path: Path) -> None:
         raise ZeroDivisionError
     assert not is_held(path)
     assert path.read_text() == ""
+
+
+def test_full_disk_keeps_nobody_from_the_lock(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", fail)
+    monkeypatch.setattr(os, "ftruncate", fail)
+    with hold_lock(path):
+        assert is_held(path)
+        with pytest.raises(BusyError, match="a process that has not said who it is"), hold_lock(path, patience=0):
+            pass
+    assert not is_held(path)
 
 
 def test_lock_that_nobody_ever_took_is_not_held(path: Path) -> None:

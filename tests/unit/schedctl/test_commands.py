@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from schedkit.errors import NotFoundError, SchedkitError, UsageError
+from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UsageError
 from schedkit.host import doctor, following, managed, run, status, stop, supervise, switch, watching
 from schedkit.host.detaching import Detached, Foreign
 from schedkit.host.errors import EjectedError
@@ -231,6 +231,18 @@ def test_stop_all_tells_what_was_stopped_and_then_what_was_not(
     assert "scx_rusty" in result.stdout
     assert isinstance(result.exception, SchedkitError)
     assert result.exception.message == "scx_left (podman): it went"
+
+
+def test_stop_all_does_not_claim_that_nothing_is_where_it_could_not_ask(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = HIDDEN._replace(error=NoAnswerError)
+    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime], [slow]))
+    note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", ([], []))
+    result = call("stop", "--all", code=124)
+    assert result.stdout == ""
+    assert isinstance(result.exception, SchedkitError)
+    assert "docker does not respond" in result.exception.message
 
 
 def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:

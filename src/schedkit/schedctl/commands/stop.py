@@ -4,6 +4,7 @@ import click
 
 from schedkit.errors import SchedkitError, UsageError
 from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
+from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
@@ -47,7 +48,9 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
         stopped, failed = stop_all(host, timeout=timeout)
     else:
         stopped = [stop(host, id, timeout=timeout)]
-    text = "\n".join(_text(one) for one in stopped) or ("" if failed else "no container managed by schedctl is here")
+    hidden = host.runtimes.hidden if everything else []
+    nothing = "" if failed or hidden else "no container managed by schedctl is here"
+    text = "\n".join(_text(one) for one in stopped) or nothing
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)
     if failed:
         kinds = {type(one.error) for one in failed}
@@ -55,6 +58,8 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
             "; ".join(f"{one.container.name} ({one.container.driver}): {one.error.message}" for one in failed),
             hint=failed[0].error.hint,
         )
+    if hidden:
+        raise unseen("everything that could be seen is stopped", hidden)
 
 
 def _fields(stopped: Stopped) -> Json:
