@@ -156,11 +156,13 @@ _MISSING_EXECUTABLE = {126: "its program cannot be executed", 127: "its program 
 
 
 def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
-    own = _find_own_ejection(evidence.log)
+    if _shows_usage(evidence.log) and not evidence.came:  # it never tried, and a help text names many things
+        return None
+    own = _find_own_ejection(evidence)
     said = _find_ejection(evidence, likely=own is None)
     if said is None and own is None:
         return None
-    sure = own is not None or (said is not None and _is_its(evidence, said))
+    sure = (own is not None and evidence.came) or (said is not None and _is_its(evidence, said))
     reason, message = (said.reason, " ".join(said.details)) if said else own or ("", "")
     if own and not message:
         message = own[1]
@@ -170,7 +172,10 @@ def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
         "stall": "a task waited longer than the scheduler's watchdog allows: a fault of the scheduler, or a machine too"
         " loaded for it; report it to its authors with these lines",
     }
-    what = "attached, and the kernel threw it out" if sure else "attached, and likely the kernel threw it out"
+    if sure:
+        what = "attached, and the kernel threw it out"
+    else:
+        what = f"{'' if evidence.came else 'likely '}attached, and likely the kernel threw it out"
     return EjectedError(
         f"{evidence.scheduler} {what} ({kind}): {reason}{detail}",
         hint=hints.get(
@@ -196,9 +201,16 @@ def _is_its(evidence: Evidence, ejection: Ejection) -> bool:
     return is_same_scheduler(evidence.scheduler, ejection.ops)
 
 
-def _find_own_ejection(log: Sequence[str]) -> tuple[str, str] | None:
-    """What a scheduler that was thrown out says itself: scx's `EXIT: reason (message)`, and our fixtures' line."""
-    for line in reversed(log):
+def _find_own_ejection(evidence: Evidence) -> tuple[str, str] | None:
+    """What a scheduler that was thrown out says itself: scx's `EXIT: reason (message)`, and our fixtures' line.
+
+    Nothing where the kernel's count of attaches and its log both say that it was never there.
+    """
+    ejection = evidence.ejection
+    agrees = isinstance(ejection, Unknown) or (ejection is not None and _is_its(evidence, ejection))
+    if isinstance(evidence.kernel.enable_seq, int) and not evidence.came and not agrees:
+        return None
+    for line in reversed(evidence.log):
         ours = re.search(r'ejected \S+: kind=(\d+) code=-?\d+ reason="([^"]*)" message="([^"]*)"', line)
         if ours and int(ours[1]) >= 1024:
             return ours[2], ours[3]

@@ -299,7 +299,8 @@ class Engine:
             image = self._fetch_json(
                 f"/images/{told['Image']}/json", wish, seconds=max(0.001, deadline - time.monotonic())
             )
-            return PROVIDER[0] in (image["Config"].get("Labels") or {})
+            name, value = PROVIDER
+            return bool((image["Config"].get("Labels") or {}).get(name) == value)
         except NotFoundError:  # the engine forgot the image, so that nothing says that somebody meant the label
             return True
         except (KeyError, TypeError, AttributeError) as error:

@@ -109,7 +109,26 @@ def test_one_that_was_told_to_leave_was_not_ejected() -> None:
 
 
 def test_unreadable_kernel_log_leaves_the_schedulers_own_words() -> None:
-    assert isinstance(explain(see(STALL, ejection=Unknown("not root"))), EjectedError)
+    told = explain(see(STALL, ejection=Unknown("not root")))
+    assert type(told) is EjectedError
+    assert "likely attached, and likely the kernel threw it out (stall)" in told.message
+    assert "attached, and the kernel threw it out" in explain(see(STALL, came=True)).message
+
+
+@pytest.mark.parametrize("ejection", [None, Ejection("other", "runnable task stall")])
+def test_words_like_those_of_an_ejection_are_none_where_the_kernel_saw_no_attach(ejection: Ejection | None) -> None:
+    kernel = KernelState(State.DISABLED, enable_seq=3)
+    told = explain(see("INFO see also EXIT: codes in the manual", ejection=ejection, kernel=kernel))
+    assert type(told) is NotAttachedError
+    assert "ended before it attached, with exit code 1" in told.message
+
+
+def test_wrong_arguments_are_not_anothers_ejection() -> None:
+    told = explain(
+        see("error: unexpected argument '--foo'", exit_code=2, ejection=Ejection("x", "runnable task stall"))
+    )
+    assert type(told) is NotAttachedError
+    assert "its arguments may be wrong" in told.hint
 
 
 def test_kernel_says_isolcpus_where_the_scheduler_says_only_einval() -> None:

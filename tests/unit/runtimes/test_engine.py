@@ -446,13 +446,14 @@ def test_labels_of_an_image_make_no_container_ours(engine: Engine, fake: FakeEng
     assert engine.fetch_container("c0ffee").labels == {"provider": "schedkit"}
 
 
+@pytest.mark.parametrize("provider", [{}, {"provider": "somebody"}])
 def test_container_of_the_go_schedctl_is_ours_and_nothing_its_image_says_of_it_counts(
-    engine: Engine, fake: FakeEngine
+    engine: Engine, fake: FakeEngine, provider: dict[str, str]
 ) -> None:
     config = {"Image": "ghcr.io/evil/x:latest", "Labels": LIES, "Tty": False}
     fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
     fake.on("GET /containers/c0ffee/json", 200, INSPECTED | {"Config": config})
     own = {name: value for name, value in LIES.items() if name != "provider"}
-    fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {"Labels": own}})
+    fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {"Labels": own | provider}})
 
     assert [one.labels for one in engine.fetch_containers()] == [{"provider": "schedkit"}]
