@@ -149,7 +149,15 @@ def report(error: SchedkitError, stream: TextIO) -> None:
     for word, text in (("error", error.message), ("hint", error.hint)):
         if text:
             # Further lines are indented, so that nobody's message can look like a line of ours.
-            print(f"{word}: {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", file=stream)
+            tell(f"{word}: {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", stream)
+
+
+def tell(line: str, stream: TextIO) -> None:
+    """Print a line beside the result; where it cannot be written (a full disk), what is done goes on all the same."""
+    try:
+        print(line, file=stream, flush=True)
+    except OSError:
+        discard_output(stream)
 
 
 def run_at_edge(program: Callable[[], int | None], *, name: str = "this program", debug: bool = False) -> int:
@@ -158,10 +166,10 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
     try:
         return program() or ExitCode.OK
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        tell("interrupted", sys.stderr)
         return ExitCode.INTERRUPTED
     except BrokenPipeError:  # the reader of our output left (`| head`)
-        _discard_output()
+        discard_output(sys.stdout)
         return ExitCode.FAILURE
     except Exception as error:
         if debug:
@@ -169,7 +177,7 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
         told, code = _translate(error, name)
         report(told, sys.stderr)
         if isinstance(error, OSError) and error.filename is None:
-            _discard_output()  # it may be what could not be written
+            discard_output(sys.stdout)  # it may be what could not be written
         return code
 
 
@@ -207,10 +215,10 @@ def _prepare_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _discard_output() -> None:
-    """What is still in the buffer of stdout cannot be written; Python would try again, and complain, at exit."""
+def discard_output(stream: TextIO) -> None:
+    """What is still in a stream's buffer cannot be written; Python would try again, and complain, at exit."""
     with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _print_traceback() -> None:

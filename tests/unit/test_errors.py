@@ -75,6 +75,18 @@ def test_reader_that_leaves_is_told_by_the_exit_code_alone() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (ExitCode.FAILURE, "x\n", "")
 
 
+@pytest.mark.parametrize(("error", "code"), [("NotFoundError('x', hint='y')", 66), ("KeyboardInterrupt", 130)])
+def test_full_disk_under_stderr_changes_no_exit_code(error: str, code: int) -> None:
+    program = f"""if True:
+        import sys
+        from schedkit.errors import NotFoundError, run_at_edge
+        def program():
+            raise {error}
+        sys.exit(run_at_edge(program))"""
+    with Path("/dev/full").open("w") as full:
+        assert subprocess.run([sys.executable, "-c", program], stderr=full, check=False).returncode == code
+
+
 def test_interruption_has_its_own_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     def program() -> int:
         raise KeyboardInterrupt

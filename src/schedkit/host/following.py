@@ -21,6 +21,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _REPLACING_SECONDS = 600.0  # what a switch that goes on may take, its way back included
 
 _AWAY = (UnavailableError, NoAnswerError)
+_ENDED = (ContainerState.EXITED, ContainerState.CREATED)
 
 
 def stream(
@@ -76,35 +77,35 @@ def follow(
                 try:
                     for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep):
                         write(piece)
-                    ended = _remove_ended(host, runtime, container.id)
+                    now = _remove_ended(host, runtime, container.id)
                 except _AWAY:
                     continue
                 except NotFoundError:
                     return None
-                if ended is not None:
+                if now.state in _ENDED:
                     break
-                tail = 0  # it runs again: who replaced it has brought it back
+                tail = 0  # it runs again, in another process: who replaced it has brought it back
+                _close(process)
+                process = _open_process(now)
             _check_ejection(log, ops)
-            return ended
+            return now
     except (KeyboardInterrupt, BrokenPipeError):
         _stop(host, container, process)
         raise
     finally:
-        if process is not None:
-            os.close(process)
+        _close(process)
 
 
 def _has_ended(runtime: Runtime, id: str) -> bool:
-    return runtime.fetch_container(id).state in (ContainerState.EXITED, ContainerState.CREATED)
+    return runtime.fetch_container(id).state in _ENDED
 
 
-def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
+def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container:
     """Remove it, unless it runs again. Whoever stops or replaces it holds the lock until that is done."""
     with hold_lock(host.machine.lock, patience=_REPLACING_SECONDS):
         now = runtime.fetch_container(id)
-        if now.state not in (ContainerState.EXITED, ContainerState.CREATED):
-            return None
-        containers.discard(runtime, id, host.talk)
+        if now.state in _ENDED:
+            containers.discard(runtime, id, host.talk)
         return now
 
 
@@ -124,13 +125,19 @@ def _open_process(container: Container) -> int | None:
     return None
 
 
+def _close(process: int | None) -> None:
+    if process is not None:
+        os.close(process)
+
+
 def _stop(host: Host, container: Container, process: int | None) -> None:
     try:
         stop(host, container.id)
     except NotFoundError:
         return
     except _AWAY as error:
-        if process is None:
+        # One that has ended already may not be its last: it may have been started again meanwhile.
+        if process is None or select.select([process], [], [], 0)[0]:
             raise
         host.talk.warn(f"{error.message}; its process is ended without its runtime")
         for number in (signal.SIGTERM, signal.SIGKILL):

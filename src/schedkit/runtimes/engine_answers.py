@@ -38,6 +38,7 @@ _UNREACHABLE = (
     "unexpected eof",
     "unreachable",
 )
+_LEAVING = ("shutting down", "transport is closing", "error while dialing")  # the engine, or the containerd below it
 _INSECURE_HINTS = {
     "podman": "put its authority into /etc/containers/certs.d/{registry}/ca.crt, or allow it with --insecure-registry",
     "docker": "docker decides this for itself: put the registry's authority into /etc/docker/certs.d/{registry}/ca.crt,"
@@ -116,6 +117,9 @@ def parse_failure(driver: str, status: int, message: str, wish: str) -> Schedkit
         return NotFoundError(text)
     if status in {401, 403}:
         return NoPermissionError(text)
+    # 500 is what engines say of most that goes wrong, also of a container that can never start.
+    if status in {502, 503, 504} or (status == 500 and _says(message, _LEAVING)):
+        return UnavailableError(text)
     return SchedkitError(text)
 
 

@@ -3,10 +3,11 @@
 import sys
 from collections.abc import Iterable
 
-from schedkit.errors import ExitCode, SchedkitError
+from schedkit.errors import ExitCode, SchedkitError, discard_output
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.model import Runtime
 from schedkit.schedctl.session import Session
+from schedkit.schedctl.talk import Terminal
 
 
 def write_logs(session: Session, runtime: Runtime, id: str, *, follow: bool = False, tail: int | None = None) -> None:
@@ -27,7 +28,7 @@ def follow_logs(session: Session, container: Container, ops: str | None, *, tail
 
     session.talk.close()
     try:
-        ended = follow(session.host, container, ops, _write, tail=tail)
+        ended = follow(session.host, container, ops, lambda piece: _write_or_drop(session.talk, piece), tail=tail)
     except KeyboardInterrupt:
         return ExitCode.OK
     if ended is None:
@@ -38,6 +39,17 @@ def follow_logs(session: Session, container: Container, ops: str | None, *, tail
         raise SchedkitError(f"{container.name} ended by itself, with exit code {code}")
     session.talk.step(f"{container.name} ended by itself")
     return ExitCode.OK
+
+
+def _write_or_drop(talk: Terminal, piece: bytes) -> None:
+    """Output that nobody can keep (a full disk) is no reason to leave a scheduler; a reader who left is one."""
+    try:
+        _write(piece)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        talk.warn(f"the scheduler's output cannot be written ({error.strerror}) and is dropped from now on; it runs on")
+        discard_output(sys.stdout)
 
 
 def _write(piece: bytes) -> None:

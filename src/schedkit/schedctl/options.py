@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from schedkit.errors import SchedkitError, clean
+from schedkit.errors import SchedkitError, clean, tell
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -92,7 +92,7 @@ class Command(click.Command):
             return super().invoke(ctx)
         except SchedkitError as error:
             for line in getattr(error, "log", ()):
-                print(f"  | {clean(line)}", file=sys.stderr)
+                tell(f"  | {clean(line)}", sys.stderr)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from schedkit.errors import clean
+from schedkit.errors import clean, tell
 from schedkit.schedctl.output import count_columns, format_bytes, take_colour
 
 BAR_CELLS = 24
@@ -72,4 +72,4 @@ class Terminal:
             self._bar = ""
 
     def _print(self, line: str) -> None:
-        print(line, file=self._stream, flush=True)
+        tell(line, self._stream)

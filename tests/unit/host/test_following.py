@@ -193,6 +193,44 @@ def test_ctrl_c_stops_it_also_while_its_runtime_is_away(world: World) -> None:
     assert "its process is ended without its runtime" in world.talk.warnings[-1]
 
 
+def test_ctrl_c_ends_the_process_that_a_way_back_started(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = start_attached(world)
+    end_later(world, container)
+    fetch, started = world.runtime.fetch_container, False
+
+    def bring_back(id: str) -> Container:
+        """As a switch does that failed, between the end that was seen and the lock."""
+        nonlocal started
+        now = fetch(id)
+        if now.state is ContainerState.EXITED and not started:
+            started = True
+            world.runtime.start(id)
+        return now
+
+    def interrupt(seconds: float) -> None:
+        world.runtime.broken = UnavailableError("podman is away")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(world.runtime, "fetch_container", bring_back)
+    with pytest.raises(KeyboardInterrupt):
+        follow(world.host, container, "ops_scx_new", lambda _: None, sleep=interrupt)
+    assert started
+    assert world.runtime.processes[container.id].wait(5) == -15
+
+
+def test_ctrl_c_does_not_claim_that_it_ended_where_nobody_knows(world: World) -> None:
+    container = start_attached(world)
+    world.runtime.said[container.id] = [(0.0, b"x")]
+
+    def interrupt(_: bytes) -> None:
+        end_later(world, container)
+        world.runtime.broken = UnavailableError("podman is away")
+        raise KeyboardInterrupt
+
+    with pytest.raises(UnavailableError):
+        follow(world.host, container, "ops_scx_new", interrupt)
+
+
 def test_same_image_with_the_same_arguments_is_taken_over(world: World) -> None:
     """After a SIGKILL of `run --attach` the container lives: starting it again takes it over."""
     container = run(world.host, request(args=("-v",)), verify).container

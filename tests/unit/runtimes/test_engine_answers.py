@@ -51,6 +51,8 @@ def test_failed_pull_tells_its_cause_apart(driver: str, message: str, kind: type
         (500, 'no container with name or ID "1234" found: no such container', NotFoundError),
         (403, "forbidden", NoPermissionError),
         (500, "mkdir /var/lib/docker/overlay2/x: no space left on device", NoSpaceError),
+        (503, "service unavailable", UnavailableError),
+        (500, "server is shutting down", UnavailableError),
         (500, "crun: cannot stat `/var/run/scx`: No such file or directory", SchedkitError),
     ],
 )
