@@ -66,14 +66,14 @@ class Engine:
         deadline = time.monotonic() + LOOK_SECONDS
         listed = self._fetch_json("/containers/json", wish, query=query, seconds=LOOK_SECONDS)
         try:
-            ids = [item["Id"] for item in listed]
+            ids = [str(item["Id"]) for item in listed]
         except (KeyError, TypeError) as error:
             raise self._senseless(wish) from error
         containers = []
         for id in ids:
             try:
                 told = self._inspect(id, f"inspect container {id[:12]}", max(0.001, deadline - time.monotonic()))
-                if is_marked(told) or not self._comes_from_image(told, deadline):
+                if self._is_marked(told) or not self._comes_from_image(told, deadline):
                     containers.append(self._parse_aged(told))
             except NotFoundError:
                 continue  # it went since the list was made
@@ -290,6 +290,12 @@ class Engine:
         try:
             return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise self._senseless(f"inspect container {str(told.get('Id'))[:12]}") from error
+
+    def _is_marked(self, told: dict[str, Any]) -> bool:
+        try:
+            return is_marked(told)
+        except (KeyError, TypeError, AttributeError) as error:
             raise self._senseless(f"inspect container {str(told.get('Id'))[:12]}") from error
 
     def _comes_from_image(self, told: dict[str, Any], deadline: float) -> bool:

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.labels import Label, drop_own
 from schedkit.unknown import Unknown
+
+Value = TypeVar("Value")
 
 _STATES = {
     "created": ContainerState.CREATED,
@@ -47,7 +49,10 @@ _INSECURE_HINTS = {
 
 
 def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
-    """A container out of the engine's inspection of it; KeyError, TypeError or ValueError if that is no such thing."""
+    """A container out of the engine's inspection of it.
+
+    KeyError, TypeError, ValueError or AttributeError if that is no such thing.
+    """
     state, config = told["State"], told["Config"]
     where = _STATES.get(state["Status"]) or Unknown(f"{driver} calls it {state['Status']!r}")
     ended = where == ContainerState.EXITED
@@ -55,13 +60,13 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
     labels = parse_labels(told)
     return Container(
         driver=driver,
-        id=told["Id"],
-        name=told["Name"].removeprefix("/"),
-        image=labels.get(Label.IMAGE) or config["Image"],
+        id=_take(told["Id"], str),
+        name=_take(told["Name"], str).removeprefix("/"),
+        image=labels.get(Label.IMAGE) or _take(config["Image"], str),
         state=where,
         labels=labels,
-        pid=state["Pid"] or None if alive else None,
-        exit_code=state["ExitCode"] if ended else None,
+        pid=_take(state["Pid"], int) or None if alive else None,
+        exit_code=_take(state["ExitCode"], int) if ended else None,
         started=_parse_time(state["StartedAt"]),
         finished=_parse_time(state["FinishedAt"]) if ended else None,
     )
@@ -69,7 +74,7 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
 
 def parse_labels(told: Mapping[str, Any]) -> dict[str, str]:
     """A container's labels, those of schedkit only if we wrote them: engines mix in whatever the image has."""
-    labels = dict(told["Config"].get("Labels") or {})
+    labels = {name: _take(value, str) for name, value in (told["Config"].get("Labels") or {}).items()}
     return labels if is_marked(told) else drop_own(labels)
 
 
@@ -138,6 +143,12 @@ def parse_pull_failure(driver: str, message: str, reference: str) -> SchedkitErr
     if _says(message, _UNREACHABLE):
         return UnavailableError(text)
     return SchedkitError(text)
+
+
+def _take(value: object, kind: type[Value]) -> Value:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is not {kind.__name__}")
+    return value
 
 
 def _says(message: str, words: Iterable[str]) -> bool:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
+from math import isnan
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
@@ -21,9 +22,24 @@ HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 _META = "schedkit.schedctl.flags"
 _OUTPUT = "schedkit.schedctl.output"
 
+MOST_SECONDS = 86400.0  # a day: what may take longer than that is an error in a script
+
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A time that can be waited for: no infinity, and a number."""
+
+    def __init__(self, least: float, *, least_open: bool = False) -> None:
+        super().__init__(min=least, min_open=least_open, max=MOST_SECONDS)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if isnan(seconds):  # which no range refuses
+            self.fail(f"{value} is not a number.", param, ctx)
+        return seconds
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:

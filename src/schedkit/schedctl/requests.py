@@ -9,7 +9,7 @@ import click
 from schedkit.errors import UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
 from schedkit.schedctl.completing import complete_scheduler
-from schedkit.schedctl.options import Command, Function
+from schedkit.schedctl.options import Command, Function, Seconds
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import trust_options
 
@@ -61,7 +61,7 @@ def request_options(function: Function) -> Function:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Seconds(0, least_open=True),
             default=ATTACH_SECONDS,
             show_default=True,
             metavar="SECONDS",

@@ -112,6 +112,12 @@ def read_trust_policy(settings: "Settings") -> "Policy":
     return read_policy(settings.trust_policy) if settings.trust_policy else DEFAULT_POLICY
 
 
+def check_trust_policy(settings: "Settings") -> None:
+    """Say that the user's policy is wrong before anything is done that may be in vain."""
+    if settings.trust_policy:
+        read_trust_policy(settings)
+
+
 def policy_option(function: Function) -> Function:
     """Whose signatures are trusted."""
     return keep_flag(

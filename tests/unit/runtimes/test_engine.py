@@ -4,6 +4,7 @@ import base64
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -444,6 +445,25 @@ def test_labels_of_an_image_make_no_container_ours(engine: Engine, fake: FakeEng
 
     assert engine.fetch_containers() == []
     assert engine.fetch_container("c0ffee").labels == {"provider": "schedkit"}
+
+
+ODD: list[dict[str, object]] = [
+    {"Config": {"Labels": ["provider=schedkit"], "Image": "x"}},
+    {"Config": {"Labels": {"provider": "schedkit", "org.schedkit.manifest": DIGEST}}},
+    {"Config": {"Labels": {"provider": "schedkit", "org.schedkit.restart": 5}, "Image": "x"}},
+    {"Name": None},
+    {"State": {**cast("dict[str, object]", INSPECTED["State"]), "Pid": "740"}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_inspection_of_another_shape_makes_no_sense(engine: Engine, fake: FakeEngine, odd: dict[str, object]) -> None:
+    fake.on("GET /containers/json", 200, [{"Id": "c0ffee"}])
+    fake.on("GET /containers/c0ffee/json", 200, INSPECTED | odd)
+    fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {}})
+    for fetch in (engine.fetch_containers, lambda: engine.fetch_container("c0ffee")):
+        with pytest.raises(BadDataError, match="inspect container c0ffee and its answer makes no sense"):
+            fetch()
 
 
 @pytest.mark.parametrize("provider", [{}, {"provider": "somebody"}])

@@ -10,11 +10,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import Result
 
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UsageError
-from schedkit.host import doctor, following, managed, run, status, stop, supervise, switch, watching
+from schedkit.host import doctor, following, managed, preparing, run, status, stop, supervise, switch, watching
 from schedkit.host.detaching import Detached, Foreign
 from schedkit.host.errors import EjectedError
 from schedkit.host.model import Attachment, Machine, Restart, RunRequest, Status, Summary
@@ -243,6 +244,33 @@ def test_stop_all_does_not_claim_that_nothing_is_where_it_could_not_ask(
     assert result.stdout == ""
     assert isinstance(result.exception, SchedkitError)
     assert "docker does not respond" in result.exception.message
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "-1"])
+@pytest.mark.parametrize("words", ["run scx_rusty --timeout", "switch scx_rusty --timeout", "stop --timeout"])
+def test_time_that_nobody_can_wait_for_is_refused(runtime: FakeRuntime, words: str, seconds: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
+        call(*words.split(), seconds)
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "0"])
+def test_interval_that_never_comes_is_refused(runtime: FakeRuntime, seconds: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
+        call("watch", "--count", "1", "--interval", seconds)
+
+
+@pytest.mark.parametrize("command", ["run", "switch", "pull"])
+def test_wrong_trust_policy_is_told_before_anything_is_asked(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    kernel = note(monkeypatch, preparing, "check_kernel", None)
+    runtimes = note(monkeypatch, sessions, "find_runtimes", Runtimes([runtime]))
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("scopes: nonsense\n")
+    result = call(command, "scx_rusty", "--trust-policy", str(policy), code=65)
+    assert isinstance(result.exception, SchedkitError)
+    assert str(policy) in result.exception.message
+    assert (kernel, runtimes) == ([], [])
 
 
 def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:

@@ -6,7 +6,7 @@ from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.verification import make_verify, trust_options
+from schedkit.schedctl.verification import check_trust_policy, make_verify, trust_options
 
 
 @click.command(
@@ -24,6 +24,7 @@ from schedkit.schedctl.verification import make_verify, trust_options
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
     """Fetch an image without running it, verified by the same rule as `schedctl run` does."""
+    check_trust_policy(session.settings)
     runtime = session.runtimes.chosen
     named = session.find(name, version)
     session.talk.step(f"resolving {named.reference}")

@@ -12,7 +12,7 @@ from schedkit.schedctl.output import Json, format_seconds, words
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.supervision import watch_over
-from schedkit.schedctl.verification import make_verify
+from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields
 
 TAIL = 10  # lines of what it said before, where it runs already
@@ -51,6 +51,7 @@ def command(
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
     order = parse_order(name, args, wait=not no_wait, **options)
     session.require_root("run")
+    check_trust_policy(session.settings)
     check_kernel(session.machine, name)
     host = session.host
     if attach and (same := find_same(host, str(session.find(name, order.version).reference), args, order.container)):

@@ -6,7 +6,7 @@ from schedkit.errors import SchedkitError, UsageError
 from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_container
-from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, container_fields
@@ -25,7 +25,7 @@ from schedkit.schedctl.views import SHORT_ID, container_fields
 @click.option("--all", "everything", is_flag=True, help="All of them, also what is left of those that ended.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=Seconds(0),
     default=STOP_SECONDS,
     show_default=True,
     metavar="SECONDS",

@@ -10,7 +10,7 @@ from schedkit.schedctl.output import Json, format_seconds, words
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.supervision import watch_over
-from schedkit.schedctl.verification import make_verify
+from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
 
 
@@ -37,6 +37,7 @@ def command(session: Session, /, name: str, args: tuple[str, ...], **options: An
 
     order = parse_order(name, args, **options)
     session.require_root("switch")
+    check_trust_policy(session.settings)
     check_kernel(session.machine, name)
     host = session.host
     check_switch(host, name)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from schedkit.errors import clean
-from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
 from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, words
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import kernel_fields
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.05),
+    type=Seconds(0.05),
     default=1.0,
     show_default=True,
     metavar="SECONDS",
