@@ -10,7 +10,7 @@ from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Host, Machine, Managed, Observed
-from schedkit.host.slot import name_ops
+from schedkit.host.slot import find_doubts, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import describe_holder
 from schedkit.kernel.state import KernelState, State
@@ -78,8 +78,10 @@ def find(observed: Observed, which: str | None) -> Managed:
     what = (
         f"no container managed by schedctl is called {which}" if which else "no container managed by schedctl is here"
     )
-    if observed.hidden:
-        raise unseen(what, observed.hidden)
+    # What holds the slot may also be in a container of a runtime that has no socket now.
+    doubts = observed.hidden or find_doubts(observed)
+    if doubts:
+        raise unseen(what, doubts)
     raise NotFoundError(what, hint="`schedctl ps --all` lists them")
 
 

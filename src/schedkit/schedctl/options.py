@@ -22,7 +22,7 @@ HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 _META = "schedkit.schedctl.flags"
 _OUTPUT = "schedkit.schedctl.output"
 
-MOST_SECONDS = 86400.0  # a day: what may take longer than that is an error in a script
+MOST_SECONDS = 86400  # a day: what may take longer than that is an error in a script
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -101,6 +101,15 @@ def test_kernel_that_does_not_let_go_is_an_error_of_its_own(world: World, monkey
     assert world.runtime.containers == {}
 
 
+def test_container_of_a_runtime_without_a_socket_is_not_said_to_be_absent(world: World) -> None:
+    absent = UnreachableRuntime("docker", "/run/docker.sock", "no such socket", absent=True)
+    with pytest.raises(NotFoundError):
+        stop(world.hide(absent), None)
+    world.kernel.attach("a", Holder(7, "scx_a", container="b" * 64, driver="docker"))
+    with pytest.raises(UnavailableError, match="docker does not respond"):
+        stop(world.hide(absent), None)
+
+
 def test_all_are_stopped_whatever_becomes_of_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     leftover = world.runtime.add("scx_left", ContainerState.EXITED)
     running = world.runtime.add("scx_a")
