@@ -27,6 +27,8 @@ from schedkit.trust.verdicts import read_verdict, write_verdict
 
 LONGEST_PROBLEM = 600
 MOST_SECONDS = 60.0
+NO_RULE = Rule("none")
+ADD_RULE = "add a scope for it, or keys and identities for all images"
 
 
 def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime) -> Verdict:
@@ -36,14 +38,11 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
     trusted root are the same as then.
     """
     rule = policy.for_image(image.repository)
-    if rule is None and policy.allows_unsigned(image.repository):
-        rule = Rule("allowUnsigned")  # nobody's signature is trusted, and none is needed; but a bad one is a bad one
     if rule is None:
-        raise UntrustedError(
-            f"the trust policy {policy.origin} has no rule for {image.repository}",
-            hint="add a scope for it, or keys and identities for all images",
-        )
+        # Nobody's signature is trusted. What is there is looked at all the same: a bad one is worse than none.
+        rule = Rule("allowUnsigned") if policy.allows_unsigned(image.repository) else NO_RULE
     if offline:
+        _check_rule_can_accept(rule, policy, image)
         kept = _recall(image, policy, rule, roots, cache)
         if kept is None:
             raise UnverifiedError(
@@ -59,6 +58,10 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
         if kept is None:
             raise
         return kept
+    except Refusal as refusal:
+        if rule is NO_RULE and refusal.may_be_allowed:
+            raise type(refusal)(_tell_no_rule(policy, image), hint=ADD_RULE, attempts=refusal.attempts) from refusal
+        raise
     # Only keys without a log do without a trusted root, which may have to be fetched.
     by_root = rule.needs_log_for_keys or any(one.how is SignerKind.KEYLESS for one in signatures)
     root = roots.get(rule.root).digest if by_root else ""
@@ -69,6 +72,22 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
         with suppress(OSError):  # the next check without network will have to do without
             write_verdict(cache, image, verdict)
     return verdict
+
+
+def _check_rule_can_accept(rule: Rule, policy: Policy, image: Image) -> None:
+    """UnverifiedError where nobody's signature is trusted, as no verdict can have been kept then."""
+    if rule.keys or rule.identities:
+        return
+    if rule is NO_RULE:
+        raise UnverifiedError(_tell_no_rule(policy, image), hint=ADD_RULE)
+    raise UnverifiedError(
+        f"{image.repository} may be unsigned ({rule.name}), and only its registry can say that it is",
+        hint="leave out --offline",
+    )
+
+
+def _tell_no_rule(policy: Policy, image: Image) -> str:
+    return f"the trust policy {policy.origin} has no rule for {image.repository}"
 
 
 def _recall(image: Image, policy: Policy, rule: Rule, roots: Roots, cache: Path | None) -> Verdict | None:
@@ -113,7 +132,7 @@ class _Search:
         except AttestationError:
             self._attested = True
         except Problem as problem:
-            self._note(candidate, problem.reason, problem.text, problem.who)
+            self._note(candidate, problem.reason, problem.text, problem.who, proven=problem.proven)
         except PolicyError:
             raise  # it would be wrong for all others, too
         except MalformedError as error:
@@ -125,8 +144,10 @@ class _Search:
         except Exception as error:  # strangers wrote it: what nobody foresaw ends this candidate, not the search
             self._note(candidate, RefusalReason.BAD_SIGNATURE, f"it cannot be read: {type(error).__name__}")
 
-    def _note(self, candidate: Candidate, reason: RefusalReason, problem: str, who: str = "") -> None:
-        self._attempts.append(Attempt(candidate.what, _clean(who), _clean(problem), reason))
+    def _note(
+        self, candidate: Candidate, reason: RefusalReason, problem: str, who: str = "", *, proven: bool = True
+    ) -> None:
+        self._attempts.append(Attempt(candidate.what, _clean(who), _clean(problem), reason, proven))
 
     def _refuse(self) -> Refusal:
         image, rule, attempts = self._image, self._rule, self._attempts
@@ -145,7 +166,9 @@ class _Search:
         reason = next(reason for reason in RefusalReason if any(one.reason is reason for one in attempts))
         best = next(one for one in attempts if one.reason is reason)
         others = f" (and {len(attempts) - 1} more that are not trusted)" if len(attempts) > 1 else ""
-        signer = f"is signed by {best.who}" if best.who else "has something that is not a signature of it"
+        signer = "has something that is not a signature of it"
+        if best.who:
+            signer = f"{'is' if best.proven else 'claims to be'} signed by {best.who}"
         hint = f"the policy's rule for it: {rule.name}; who may sign: {rule}"
         if reason is RefusalReason.BAD_SIGNATURE:
             hint = f"do not run it: somebody changed it, or put the signature of another image there; {hint}"

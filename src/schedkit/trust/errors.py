@@ -85,11 +85,12 @@ REFUSALS: dict[RefusalReason, type[Refusal]] = {
 class Problem(Exception):
     """What is wrong with one signature; it never leaves this room, as decide makes an Attempt of it."""
 
-    def __init__(self, reason: RefusalReason, text: str, who: str = "") -> None:
+    def __init__(self, reason: RefusalReason, text: str, who: str = "", *, proven: bool = True) -> None:
         super().__init__(text)
         self.reason = reason
         self.text = text
         self.who = who
+        self.proven = proven  # False: it only claims to be by them
 
 
 def bad_signature(text: str) -> Problem:

@@ -66,17 +66,19 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
     3. times: of the SET and of timestamp authorities; at least one, and the log was trusted at each
     4. certificate: chain, validity, key usage and SCT, at each of these times
     5. identity and issuer, against the rule
+
+    A rule without identities trusts no certificate, and no root is fetched for it: the first check is all there is.
     """
     from schedkit.trust.certificates import check_certificate, get_key, parse_certificate
     from schedkit.trust.identities import read_signer
 
     certificate = parse_certificate(der)
     signer = read_signer(certificate)
-    if not rule.identities:
-        raise Problem(RefusalReason.UNTRUSTED, f"the policy wants {rule}", str(signer))
     try:
         if not is_signed_by(get_key(certificate), evidence.signature, evidence.message):
             raise bad_signature("the signature was not made with the key of its certificate")
+        if not rule.identities:
+            raise Problem(RefusalReason.UNTRUSTED, f"the policy wants {rule}")
         root = roots.get(rule.root)
         logs = _choose_logs(root, rule)
         entry = _find_log_entry(evidence, der, rule, logs, root.origin)
@@ -89,7 +91,7 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
         check_periods(evidence, logs, times)
         check_certificate(certificate, times, root)
     except Problem as problem:
-        raise Problem(problem.reason, problem.text, str(signer)) from problem
+        raise Problem(problem.reason, problem.text, str(signer), proven=False) from problem
     wanted = frozenset(identity for identity in rule.identities if identity.matches(signer))
     if not wanted:
         raise Problem(RefusalReason.UNTRUSTED, f"the policy wants {rule}", str(signer))
@@ -133,13 +135,8 @@ def _explain_key(evidence: Evidence, rule: Rule) -> Problem:
     """Why no key fits: a signature does not say by which key it was made, or only as a hint."""
     fingerprint = f"SHA256:{evidence.hint.rstrip('=')}" if evidence.hint else ""
     if any(key.fingerprint == fingerprint for key in rule.keys):
-        return Problem(RefusalReason.BAD_SIGNATURE, "the signature was not made with that key", f"key {fingerprint}")
-    if not rule.keys:
-        return Problem(
-            RefusalReason.UNTRUSTED, f"the policy wants {rule}", f"key {fingerprint}" if fingerprint else "a key"
-        )
-    return Problem(
-        RefusalReason.UNTRUSTED,
-        f"no key of the policy made this signature; it wants {rule}",
-        f"key {fingerprint}" if fingerprint else "an unknown key",
-    )
+        problem = "the signature was not made with that key"
+        return Problem(RefusalReason.BAD_SIGNATURE, problem, f"key {fingerprint}", proven=False)
+    who = f"key {fingerprint}" if fingerprint else "an unknown key" if rule.keys else "a key"
+    problem = f"no key of the policy made this signature; it wants {rule}" if rule.keys else f"the policy wants {rule}"
+    return Problem(RefusalReason.UNTRUSTED, problem, who, proven=not fingerprint)

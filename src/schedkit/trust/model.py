@@ -57,9 +57,11 @@ class Attempt:
     who: str  # whom it is by, or claims to be by; empty where it does not say
     problem: str
     reason: RefusalReason
+    proven: bool = True  # False: it only claims to be by them
 
     def __str__(self) -> str:
-        return f"{self.what}{f' by {self.who}' if self.who else ''}: {self.problem}"
+        by = "by" if self.proven else "that claims to be by"
+        return f"{self.what}{f' {by} {self.who}' if self.who else ''}: {self.problem}"
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,33 @@ def test_image_for_which_there_is_no_rule_is_refused(shelf: Shelf) -> None:
     shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
     (rule,) = trust(key).rules
     elsewhere = Policy("policy.yaml", (replace(rule, images=("ghcr.io/me/*",)),))
-    assert "has no rule for registry.test/schedkit/scx_fifo" in refuse(image, elsewhere).message
+    refusal = refuse(image, elsewhere)
+    assert "has no rule for registry.test/schedkit/scx_fifo" in refusal.message
+    assert refusal.may_be_allowed
+    assert len(refusal.attempts) == 1
+
+
+def test_consent_does_not_cover_a_bad_signature_where_there_is_no_rule(shelf: Shelf) -> None:
+    image, nothing = make_image(shelf), Policy("policy.yaml", ())
+    refusal = refuse(image, nothing)
+    assert isinstance(refusal, UnsignedError)
+    assert refusal.may_be_allowed
+    shelf.add_bundle(image.digest, sign_bundle("sha256:" + "b" * 64, make_key()))
+    refusal = refuse(image, nothing)
+    assert isinstance(refusal, BadSignatureError)
+    assert not refusal.may_be_allowed
+
+
+@pytest.mark.parametrize(
+    ("allowed", "why"), [((), "has no rule for registry.test"), (("registry.test/**",), "may be unsigned")]
+)
+def test_offline_says_what_helps_where_no_signature_is_trusted(
+    shelf: Shelf, tmp_path: Path, allowed: tuple[str, ...], why: str
+) -> None:
+    image, policy = make_image(shelf), Policy("policy.yaml", (), allowed)
+    with pytest.raises(UnverifiedError, match=why) as caught:
+        check(image, policy, cache=tmp_path, offline=True)
+    assert "verify it once" not in caught.value.hint
 
 
 def test_thousands_of_signatures_are_not_all_tried(shelf: Shelf) -> None:

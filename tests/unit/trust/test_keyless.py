@@ -188,7 +188,28 @@ def test_only_the_log_at_rekor_url_counts(put: Callable[..., Image], sigstore: S
 def test_keyless_signature_is_told_where_the_policy_wants_keys(put: Callable[..., Image], sigstore: Sigstore) -> None:
     refusal = refuse(put(sigstore.issue()), trust(make_key()))
     assert isinstance(refusal, UntrustedError)
-    assert SUBJECT in refusal.message
+    assert f"claims to be signed by {SUBJECT}" in refusal.message, "its chain was not checked"
+    assert f"that claims to be by {SUBJECT}" in refusal.log[0]
+
+
+@pytest.mark.parametrize("keys", [1, 0])
+def test_consent_does_not_cover_a_certificate_with_a_bad_signature_where_no_certificate_is_trusted(
+    shelf: Shelf, sigstore: Sigstore, keys: int
+) -> None:
+    image, leaf = make_image(shelf), sigstore.issue()
+    statement = make_statement(image.digest)
+    signature = sign(make_key(), encode_message("application/vnd.in-toto+json", statement))
+    shelf.add_bundle(image.digest, make_bundle(statement, signature, leaf))
+    refusal = refuse(image, trust(*(make_key() for _ in range(keys))))
+    assert isinstance(refusal, BadSignatureError)
+    assert not refusal.may_be_allowed
+
+
+def test_name_in_a_certificate_of_an_unknown_authority_is_only_a_claim(
+    put: Callable[..., Image], sigstore: Sigstore, policy: Policy
+) -> None:
+    impostor = Sigstore(log_key=sigstore.log_key, ct_key=sigstore.ct_key)
+    assert f"claims to be signed by {SUBJECT}" in refuse(put(impostor.issue()), policy).message
 
 
 def test_certificate_does_not_lend_its_name_to_another_key(shelf: Shelf, sigstore: Sigstore, policy: Policy) -> None:
