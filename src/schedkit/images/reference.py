@@ -17,6 +17,7 @@ _PATH_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
 _PATH = re.compile(rf"{_PATH_PART}(?:/{_PATH_PART})*")
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}")
 _DIGEST = re.compile(r"(?P<algorithm>[a-z0-9]+):(?P<hex>[a-f0-9]+)")
+_PORT_ZEROS = re.compile(r":0+(?=[0-9]+\Z)")
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 
 
@@ -81,16 +82,32 @@ def parse_reference(text: str, *, default_tag: str | None = DEFAULT_TAG) -> Refe
 def normalize_registry(registry: str) -> str:
     """One name for one registry, so that policies, logins and mirrors for it are found however it is written.
 
-    Host names ignore case, :443 is where TLS is anyway, and docker's hub has several names.
+    Host names ignore case, ports ignore zeros before them, IPv6 addresses have a short form, :443 is where TLS is
+    anyway, and docker's hub has several names.
     """
     from schedkit.images.settings import is_loopback
 
-    normal = registry.lower()
-    if not is_loopback(normal):  # where a registry without a port is looked for in plain HTTP first
-        normal = normal.removesuffix(HTTPS_PORT)
+    normal = _PORT_ZEROS.sub(":", _shorten_address(registry.lower()))
     if not _is_registry(normal):
-        return registry  # of one word, which only its capital letters or its port tell from a path
-    return HUB if normal in HUB_ALIASES else normal
+        return registry  # of one word, which only its capital letters tell from a path
+    short = normal.removesuffix(HTTPS_PORT)
+    # A registry of one word is told from a path by its port; one on loopback without a port is tried in plain HTTP.
+    if is_loopback(normal) or not _is_registry(short):
+        return normal
+    return HUB if short in HUB_ALIASES else short
+
+
+def _shorten_address(registry: str) -> str:
+    """With the IPv6 address in brackets, if there is one, in its one short form."""
+    from ipaddress import IPv6Address
+
+    address, bracket, rest = registry.removeprefix("[").partition("]")
+    if not bracket or not registry.startswith("["):
+        return registry
+    try:
+        return f"[{IPv6Address(address)}]{rest}"
+    except ValueError:
+        return registry  # it is no address, and whoever connects to it will be told
 
 
 def is_digest(text: str) -> bool:

@@ -41,11 +41,16 @@ SHA512 = f"sha512:{HEX}{HEX}"
         (f"ghcr.io/{'p' * 255}", Reference("ghcr.io", "p" * 255, "latest")),
         ("scx:_", Reference("docker.io", "library/scx", "_")),
         ("GHCR.io:443/scx", Reference("ghcr.io", "scx", "latest")),
+        ("ghcr.io:0443/scx", Reference("ghcr.io", "scx", "latest")),
+        ("ghcr.io:05443/scx", Reference("ghcr.io:5443", "scx", "latest")),
+        ("localhost:0443/scx", Reference("localhost:443", "scx", "latest")),
+        ("[2001:DB8:0::0001]:0443/scx", Reference("[2001:db8::1]", "scx", "latest")),
         ("registry-1.docker.io/scx", Reference("docker.io", "library/scx", "latest")),
         ("Index.Docker.io:443/me/scx", Reference("docker.io", "me/scx", "latest")),
         ("ghcr.io:5443/scx", Reference("ghcr.io:5443", "scx", "latest")),
         # Without its port or its capitals this would be a path of docker's hub.
         ("host:443/scx", Reference("host:443", "scx", "latest")),
+        ("Host:0443/scx", Reference("host:443", "scx", "latest")),
         # Without its port it would be looked for in plain HTTP.
         ("localhost:443/scx", Reference("localhost:443", "scx", "latest")),
         ("[FE80::1]:5000/scx", Reference("[fe80::1]:5000", "scx", "latest")),
@@ -74,6 +79,7 @@ def test_reference_means(text: str, meaning: Reference) -> None:
         ("host_.example/scx", "'host_.example'"),
         ("host.example:port/scx", "'host.example:port'"),
         ("host.example:65536/scx", "'host.example:65536'"),
+        ("host.example:0065536/scx", "'host.example:0065536'"),
         ("[::1/scx", "'[::1'"),
         ("[fe80::1%25eth0]:5000/scx", "'[fe80::1%25eth0]:5000'"),
         ("https://ghcr.io/scx", "'https:'"),
@@ -110,7 +116,7 @@ def test_no_tag_can_be_left_out() -> None:
     assert parse_reference("ghcr.io/a/scx", default_tag=None) == Reference("ghcr.io", "a/scx")
 
 
-@pytest.mark.parametrize("text", ["GHCR.io/scx", "ghcr.io:443/scx", "host:443/scx", "HOST/scx", "Localhost/scx"])
+@pytest.mark.parametrize("text", ["GHCR.io/scx", "ghcr.io:0443/scx", "host:443/scx", "HOST/scx", "Localhost/scx"])
 def test_a_reference_written_in_full_means_the_same_again(text: str) -> None:
     meaning = parse_reference(text)
     assert parse_reference(str(meaning)) == meaning
