@@ -4,7 +4,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from schedkit.errors import NotFoundError, needs_root
+from schedkit.errors import NotFoundError, UsageError, needs_root
 from schedkit.host.model import Host, Machine
 from schedkit.runtimes.drivers import find_runtimes
 from schedkit.schedctl.output import Output, make_output
@@ -93,11 +93,17 @@ class Session:
         """A catalog name or an image reference, with another tag if the user wants one."""
         from dataclasses import replace
 
+        from schedkit.images.reference import is_digest, is_tag
+
+        if version and not is_tag(version) and not is_digest(version):
+            raise UsageError(
+                f"{version[:200]!r} is not a version", hint="--version takes a tag, or a digest as sha256:… in full"
+            )
         reference = self.catalog.find(name)
         word = name.partition("@")[0].partition(":")[0]  # a catalog name may carry a tag or a digest
         scheduler = word if word in self.catalog.entries else reference.path.rpartition("/")[2]
         if version:
-            digest, tag = (version, None) if version.startswith(("sha256:", "sha512:")) else (None, version)
+            digest, tag = (version, None) if is_digest(version) else (None, version)
             reference = replace(reference, tag=tag, digest=digest)
         return Named(reference, scheduler)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from schedkit.errors import UsageError
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.session import Session, open_session
 from schedkit.schedctl.settings import Flags
@@ -165,3 +166,16 @@ def test_a_name_is_an_image_and_a_scheduler(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     named = open_here().find(name, version)
     assert (str(named.reference), named.scheduler) == (reference, scheduler)
+
+
+@pytest.mark.parametrize(
+    "version",
+    ["1.0#x", "1.0?x=1", "../../../evil/z/manifests/latest", "a b", "-x", "t" * 129, "sha256:abc", f"md5:{'a' * 32}"],
+)
+def test_a_version_that_is_no_tag_and_no_digest_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="is not a version"):
+        open_here().find("scx_rusty", version)
