@@ -4,6 +4,9 @@ import hmac
 import json
 import os
 import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 KEY = "key"
@@ -20,7 +23,11 @@ class SealedFolder:
 
     def read(self, name: str) -> str | None:
         """What we once wrote under a name; None where it is not there, or not as we left it."""
-        key, data = self._read_key(), self._read_private(name)
+        try:
+            with self._open() as folder:
+                key, data = _read_key(folder), _read_private(folder, name)
+        except OSError:
+            return None
         if key is None or data is None:
             return None
         try:
@@ -33,61 +40,100 @@ class SealedFolder:
     def write(self, name: str, content: str) -> None:
         """Keep a text under a name, whole or not at all; OSError where that is not possible."""
         self.make()
-        key = self._read_key() or self._make_key()
-        data = json.dumps({"content": content, "seal": _make_seal(key, name, content)})
-        fresh = f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
-        try:
-            self._create(fresh, data.encode())
-            (self.path / fresh).replace(self.path / name)
-        except BaseException:
-            (self.path / fresh).unlink(missing_ok=True)
-            raise
+        with self._open() as folder:
+            key = _read_key(folder) or _make_key(folder)
+            data = json.dumps({"content": content, "seal": _make_seal(key, name, content)})
+            fresh = f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+            try:
+                _create(folder, fresh, data.encode())
+                os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                _remove(folder, fresh)
+                raise
 
     def make(self) -> None:
         """Have the folder there, for us alone; OSError where it is somebody else's."""
+        self._check_parents()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self._is_ours():
-            raise PermissionError(f"{self.path} belongs to another user, or others may write there")
+        with self._open():
+            pass
 
     def names(self) -> list[str]:
         """Of all files there, whoever wrote them, in order."""
-        return sorted(path.name for path in self.path.glob("*.json"))
-
-    def _is_ours(self) -> bool:
-        """Whether nobody else may put files there or rename them: not so with a cache folder that users share."""
         try:
-            state = self.path.stat()
+            with self._open() as folder, os.scandir(folder) as files:
+                return sorted(file.name for file in files if file.name.endswith(".json"))
         except OSError:
-            return False
-        return state.st_uid == os.geteuid() and not state.st_mode & OTHERS_MAY_WRITE
+            return []
 
-    def _read_private(self, name: str) -> bytes | None:
-        """The bytes of a file that is ours, and that nobody else may write."""
-        if not self._is_ours():
-            return None
+    @contextmanager
+    def _open(self) -> Iterator[int]:
+        """A descriptor of the folder, which stays the same whatever comes under its name; OSError if it is not ours.
+
+        Nobody else may put files there or rename them: not so with a cache folder that users share.
+        """
+        self._check_parents()
+        folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            with os.fdopen(os.open(self.path / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                state = os.fstat(file.fileno())
-                if state.st_uid != os.geteuid() or state.st_mode & OTHERS_MAY_WRITE:
-                    return None
-                return file.read(LARGEST)
-        except OSError:
-            return None
+            if not _is_private(os.fstat(folder)):
+                raise PermissionError(f"{self.path} belongs to another user, or others may write there")
+            yield folder
+        finally:
+            os.close(folder)
 
-    def _read_key(self) -> bytes | None:
-        key = self._read_private(KEY)
-        return key if key is not None and len(key) == KEY_BYTES else None
+    def _check_parents(self) -> None:
+        """That nobody else but root can put another folder in this one's place.
 
-    def _make_key(self) -> bytes:
-        (self.path / KEY).unlink(missing_ok=True)  # whatever is there, it is not a key of ours, or only a part of one
-        key = secrets.token_bytes(KEY_BYTES)
-        self._create(KEY, key)
-        return key
+        Members of a group can where its folders are theirs to write: many users have a group of their own and such a
+        umask.
+        """
+        for parent in self.path.absolute().parents:
+            for follow in (False, True):
+                try:
+                    state = parent.stat(follow_symlinks=follow)
+                except FileNotFoundError:
+                    break
+                shared = stat.S_ISDIR(state.st_mode) and state.st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH
+                if state.st_uid not in (0, os.geteuid()) or shared:
+                    raise PermissionError(f"{parent} belongs to another user, or others may write there")
 
-    def _create(self, name: str, data: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(self.path / name, flags, 0o600), "wb") as file:
-            file.write(data)
+
+def _is_private(state: os.stat_result) -> bool:
+    """Whether it is ours, and nobody else may write it."""
+    return state.st_uid == os.geteuid() and not state.st_mode & OTHERS_MAY_WRITE
+
+
+def _read_private(folder: int, name: str) -> bytes | None:
+    """The bytes of a file that is ours, and that nobody else may write."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+        with os.fdopen(os.open(name, flags, dir_fd=folder), "rb") as file:
+            return file.read(LARGEST) if _is_private(os.fstat(file.fileno())) else None
+    except OSError:
+        return None
+
+
+def _read_key(folder: int) -> bytes | None:
+    key = _read_private(folder, KEY)
+    return key if key is not None and len(key) == KEY_BYTES else None
+
+
+def _make_key(folder: int) -> bytes:
+    _remove(folder, KEY)  # whatever is there, it is not a key of ours, or only a part of one
+    key = secrets.token_bytes(KEY_BYTES)
+    _create(folder, KEY, key)
+    return key
+
+
+def _create(folder: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder), "wb") as file:
+        file.write(data)
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def _make_seal(key: bytes, name: str, content: str) -> str:
