@@ -53,6 +53,8 @@ class Connections:
     def _make_pool(self, scheme: str, authority: str) -> "PoolManager":
         import urllib3
 
+        from schedkit.images.timed import POOLS
+
         timeout = urllib3.Timeout(connect=self._connect_seconds, read=self._read_seconds)
         proxy = find_proxy(scheme, authority, self._environ)
         unverified = authority in self._settings.insecure
@@ -61,8 +63,9 @@ class Connections:
             # The user asked for it, by name, and has been told what that means.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         requirement = "CERT_NONE" if unverified else "CERT_REQUIRED"
+        manager: urllib3.PoolManager
         if proxy:
-            return urllib3.ProxyManager(
+            manager = urllib3.ProxyManager(
                 proxy,
                 maxsize=POOL_SIZE,
                 timeout=timeout,
@@ -70,7 +73,12 @@ class Connections:
                 cert_reqs=requirement,
                 proxy_headers=_make_proxy_headers(proxy),
             )
-        return urllib3.PoolManager(maxsize=POOL_SIZE, timeout=timeout, ssl_context=context, cert_reqs=requirement)
+        else:
+            manager = urllib3.PoolManager(
+                maxsize=POOL_SIZE, timeout=timeout, ssl_context=context, cert_reqs=requirement
+            )
+        manager.pool_classes_by_scheme = POOLS
+        return manager
 
     def _make_context(self, authority: str, *, unverified: bool) -> "ssl.SSLContext":
         import ssl

@@ -1,5 +1,6 @@
 """HTTP for registries and catalogs: retries, redirects that leak nothing, bounded bodies, and errors for people."""
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,8 @@ from schedkit.images.settings import RegistrySettings
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
+
+    from schedkit.images.timed import TimedResponse
 
 ATTEMPTS = 4
 FIRST_PAUSE = 0.5
@@ -55,30 +58,39 @@ class Response:
         response: "BaseHTTPResponse",
         url: str,
         clock: Callable[[], float],
-        check_time: Callable[[], object] = lambda: None,
+        check_time: Callable[[], float | None],
+        read_seconds: float,
     ) -> None:
         self._response = response
+        # urllib3 has no other way to it.
+        self._timed: TimedResponse = response._original_response  # type: ignore[attr-defined]
         self._clock = clock
         self._check_time = check_time
+        self._read_seconds = read_seconds
         self.url = url
         self.status = response.status
         self.headers: Mapping[str, str] = response.headers
 
-    def pieces(self) -> Iterator[bytes]:
-        """The body as it arrives, undecoded; BrokenStreamError when it stops or slows to a drip."""
+    def pieces(self, deadline: float = math.inf) -> Iterator[bytes]:
+        """The body as it arrives, undecoded; BrokenStreamError when it stops, slows to a drip, or at the deadline."""
         from urllib3.exceptions import HTTPError
         from urllib3.exceptions import TimeoutError as Late
 
         began, in_window = self._clock(), 0
         while True:
+            left = self._check_time()
+            allowed = min(self._read_seconds, deadline - self._clock(), math.inf if left is None else left)
             try:
+                self._timed.allow(allowed)
                 piece = self._response.read1(PIECE, decode_content=False)
             except (HTTPError, OSError) as error:
+                self._check_time()
+                if self._clock() > deadline:
+                    raise BrokenStreamError(f"it is not whole after {DOCUMENT_SECONDS:.0f} s") from error
                 raise BrokenStreamError(_why(error), torn=not isinstance(error, Late)) from error
             if not piece:
                 return
             in_window += len(piece)
-            self._check_time()
             yield piece
             now = self._clock()
             if now - began > WINDOW_SECONDS:
@@ -91,7 +103,7 @@ class Response:
         parts, size = [], 0
         deadline = self._clock() + DOCUMENT_SECONDS
         try:
-            for piece in self.pieces():
+            for piece in self.pieces(deadline):
                 parts.append(piece)
                 size += len(piece)
                 if size > limit:
@@ -269,7 +281,7 @@ class Transport:
             answer = pool.request("GET", url, **options)  # type: ignore[arg-type]
         else:
             answer = pool.request("POST", url, fields=dict(form), encode_multipart=False, **options)  # type: ignore[arg-type]
-        return Response(answer, url, self._clock, self._check_time)
+        return Response(answer, url, self._clock, self._check_time, self._read_seconds)
 
 
 def _host(url: str) -> str:

@@ -1,8 +1,7 @@
 """One target of a TUF repository: signed by its root keys, and not older than what was seen before."""
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,7 +9,7 @@ from tuf.api.exceptions import DownloadError, DownloadHTTPError, RepositoryError
 from tuf.ngclient import FetcherInterface, Updater  # type: ignore[attr-defined]
 from urllib3.exceptions import HTTPError
 
-from schedkit.errors import UnavailableError
+from schedkit.errors import NoAnswerError, UnavailableError
 from schedkit.images.settings import DEFAULTS
 from schedkit.images.transport import BrokenStreamError, Response, Transport, explain_failure
 
@@ -23,7 +22,7 @@ def fetch_target(url: str, target: str, folder: Path | None, bootstrap: bytes | 
     logging.getLogger("tuf").setLevel(logging.CRITICAL)  # what it has to say comes as errors
     transport = Transport(DEFAULTS, connect_seconds=SOCKET_SECONDS, read_seconds=SOCKET_SECONDS)
     try:
-        with TemporaryDirectory() as scratch:
+        with TemporaryDirectory() as scratch, transport.limit(ALL_SECONDS, "it"):
             if folder is not None:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             updater = Updater(
@@ -46,17 +45,16 @@ def fetch_target(url: str, target: str, folder: Path | None, bootstrap: bytes | 
 
 
 class _Fetcher(FetcherInterface):
-    """Sends each request once, and ends when the time for all of them is over."""
+    """Sends each request once."""
 
-    def __init__(self, transport: Transport, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._clock = clock
-        self._deadline = clock() + ALL_SECONDS
 
     def _fetch(self, url: str) -> Iterator[bytes]:
-        self._check_time()
         try:
             response = self._transport.send(url, {})
+        except NoAnswerError as error:  # the time for all of them is over
+            raise DownloadError(error.message) from error
         except (HTTPError, OSError) as error:
             raise DownloadError(explain_failure("TUF", url, error).message) from error
         if response.status != 200:
@@ -66,17 +64,11 @@ class _Fetcher(FetcherInterface):
 
     def _read(self, response: Response) -> Iterator[bytes]:
         try:
-            for piece in response.pieces():
-                self._check_time()
-                yield piece
-        except BrokenStreamError as error:
+            yield from response.pieces()
+        except (BrokenStreamError, NoAnswerError) as error:
             raise DownloadError(str(error)) from error
         finally:
             response.close()
-
-    def _check_time(self) -> None:
-        if self._clock() > self._deadline:
-            raise DownloadError(f"it took more than {ALL_SECONDS:.0f} seconds")
 
 
 def _explain(error: Exception) -> str:
