@@ -5,7 +5,7 @@ What breaks the protocol is a ConnectionError, as a connection that breaks is.
 """
 
 from collections.abc import Iterator, Mapping
-from io import BufferedReader
+from io import BufferedIOBase
 
 _LONGEST_LINE = 64 * 1024
 _MOST_HEADERS = 100
@@ -27,7 +27,7 @@ def format_request(method: str, target: str, headers: Mapping[str, str], body: b
 class Response:
     """An answer: its head has been read, its body is still to come."""
 
-    def __init__(self, stream: BufferedReader) -> None:
+    def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
         self.status = self._read_status()
         self.headers = self._read_headers()  # names in lower case

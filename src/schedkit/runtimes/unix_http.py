@@ -5,9 +5,11 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BufferedReader
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from schedkit.deadlines import TimedReader
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
 from schedkit.runtimes.http1 import Response, format_request
 
@@ -43,18 +45,10 @@ class Door:
         seconds: float = READ_SECONDS,
     ) -> Answer:
         """Ask and read the whole answer, all within `seconds`."""
-        deadline = time.monotonic() + seconds
-        with self.open(method, target, wish, query=query, body=body, seconds=seconds) as (response, sock):
+        with self.open(method, target, wish, query=query, body=body, seconds=seconds, whole=True) as (response, _):
             pieces: list[bytes] = []
             size = 0
-            while True:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise TimeoutError
-                sock.settimeout(left)
-                piece = response.read1(_PIECE)
-                if not piece:
-                    break
+            while piece := response.read1(_PIECE):
                 pieces.append(piece)
                 size += len(piece)
                 if size > _MOST:
@@ -72,18 +66,30 @@ class Door:
         body: object = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = READ_SECONDS,
+        whole: bool = False,
     ) -> Iterator[tuple[Response, socket.socket]]:
-        """Ask, and read the answer as it comes; `seconds` bounds each silence, None does not. Leaving hangs up."""
+        """Ask, and read the answer as it comes. Leaving hangs up.
+
+        `seconds` bounds the way to the answer's body, and then each silence, or with `whole` all of it; None does not.
+        """
         url = f"{target}?{urlencode(query)}" if query else target
         content = None if body is None else json.dumps(body).encode()
         fields = dict(headers or {}) | ({"Content-Type": "application/json"} if content is not None else {})
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
                 connection.settimeout(seconds)
+                deadline = None if seconds is None else time.monotonic() + seconds
                 connection.connect(self.path)
+                if deadline is not None:
+                    connection.settimeout(max(deadline - time.monotonic(), 0.001))
                 connection.sendall(format_request(method, url, fields, content))
-                with connection.makefile("rb") as stream:
-                    yield Response(stream), connection
+                reader = TimedReader(connection, deadline)
+                with BufferedReader(reader) as stream:
+                    response = Response(stream)
+                    if not whole:
+                        reader.deadline = None
+                        connection.settimeout(seconds)
+                    yield response, connection
         except TimeoutError as error:
             raise NoAnswerError(
                 f"{self.driver} did not answer within {seconds or 0:g} s when asked to {wish}",
