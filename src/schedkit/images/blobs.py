@@ -9,7 +9,7 @@ from schedkit.images.oci import Descriptor
 from schedkit.images.transport import BrokenStreamError, Response
 
 MOST_RESUMES = 8
-_CONTENT_RANGE = re.compile(r"bytes (\d+)-(?:\d+)/(?:\d+|\*)")
+_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/(?:[0-9]{1,18}|\*)")
 
 # Opens the blob from an offset on; 206 or 200, other answers are errors already.
 Open = Callable[[int], Response]

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from schedkit.errors import BadDataError, NotFoundError
+from schedkit.errors import BadDataError, NotFoundError, UsageError
 from schedkit.images.settings import RegistrySettings, host_of, is_loopback
 
 if TYPE_CHECKING:
@@ -63,20 +63,13 @@ class Connections:
             # The user asked for it, by name, and has been told what that means.
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         requirement = "CERT_NONE" if unverified else "CERT_REQUIRED"
-        manager: urllib3.PoolManager
-        if proxy:
-            manager = urllib3.ProxyManager(
-                proxy,
-                maxsize=POOL_SIZE,
-                timeout=timeout,
-                ssl_context=context,
-                cert_reqs=requirement,
-                proxy_headers=_make_proxy_headers(proxy),
-            )
-        else:
-            manager = urllib3.PoolManager(
-                maxsize=POOL_SIZE, timeout=timeout, ssl_context=context, cert_reqs=requirement
-            )
+        options: dict[str, Any] = {
+            "maxsize": POOL_SIZE,
+            "timeout": timeout,
+            "ssl_context": context,
+            "cert_reqs": requirement,
+        }
+        manager = _make_proxied(proxy, authority, options) if proxy else urllib3.PoolManager(**options)
         manager.pool_classes_by_scheme = POOLS
         return manager
 
@@ -125,16 +118,32 @@ def find_proxy(scheme: str, authority: str, environ: Mapping[str, str]) -> str |
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _make_proxy_headers(proxy: str) -> dict[str, str]:
-    """The user and password in a proxy's URL, which urllib3 does not send by itself."""
-    from urllib.parse import unquote, urlsplit
-
+def _make_proxied(proxy: str, authority: str, options: Mapping[str, Any]) -> "PoolManager":
+    """A pool whose requests go through a proxy; UsageError if its URL cannot be used."""
     import urllib3
+
+    try:
+        if not urllib3.util.parse_url(proxy).host:
+            raise ValueError("it has no host")
+        return urllib3.ProxyManager(proxy, proxy_headers=_make_proxy_headers(proxy), **options)
+    except (ValueError, urllib3.exceptions.HTTPError) as error:  # their words may have the password in them
+        raise UsageError(
+            f"the proxy for {authority} is not a URL that can be used",
+            hint="look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: http://USER:PASSWORD@HOST:PORT, "
+            "with %XX for special characters",
+        ) from error
+
+
+def _make_proxy_headers(proxy: str) -> dict[str, str]:
+    """The user and password in a proxy's URL, which urllib3 does not send by itself, and not in UTF-8."""
+    from base64 import b64encode
+    from urllib.parse import unquote_to_bytes, urlsplit
 
     parts = urlsplit(proxy)
     if not parts.username:
         return {}
-    return urllib3.make_headers(proxy_basic_auth=f"{unquote(parts.username)}:{unquote(parts.password or '')}")
+    login = unquote_to_bytes(parts.username) + b":" + unquote_to_bytes(parts.password or "")
+    return {"proxy-authorization": f"Basic {b64encode(login).decode()}"}
 
 
 def _covers(word: str, authority: str) -> bool:

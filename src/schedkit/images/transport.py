@@ -306,7 +306,7 @@ def _parse_retry_after(text: str) -> float | None:
 
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from urllib3.exceptions import HTTPError
 
-from schedkit.errors import BadDataError, NotFoundError
+from schedkit.errors import BadDataError, NotFoundError, UsageError
 from schedkit.images.connections import Connections, find_proxy
 from schedkit.images.settings import RegistrySettings, is_loopback
 
@@ -68,8 +68,27 @@ def test_a_file_of_authorities_that_is_not_there_or_is_none_is_an_error(tmp_path
         Connections(RegistrySettings(ca_file=str(torn)), {}).pool("https", "ghcr.io")
 
 
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "http://user:pa[ss@proxy.example:3128",
+        "http://user:pa]ss@proxy.example:3128",
+        "http://proxy.example:99999",
+        "http://user:secret@",
+        "socks5://user:secret@proxy.example",
+        "http://user:secret\udcff@proxy.example",
+    ],
+)
+def test_proxy_that_makes_no_sense_is_told_without_its_password(proxy: str) -> None:
+    with pytest.raises(UsageError, match=r"the proxy for ghcr\.io") as caught:
+        Connections(RegistrySettings(), {"HTTPS_PROXY": proxy}).pool("https", "ghcr.io")
+    assert "HTTPS_PROXY" in caught.value.hint
+    assert "secret" not in caught.value.message + caught.value.hint
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_the_login_in_a_proxys_url_is_sent_to_the_proxy(scheme: str) -> None:
+@pytest.mark.parametrize(("written", "password"), [("hunter%202", "hunter 2"), ("%E2%82%AC", "€")])
+def test_the_login_in_a_proxys_url_is_sent_to_the_proxy(scheme: str, written: str, password: str) -> None:
     """With CONNECT for TLS, with the request itself for plain HTTP."""
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -82,13 +101,13 @@ def test_the_login_in_a_proxys_url_is_sent_to_the_proxy(scheme: str) -> None:
 
         thread = threading.Thread(target=answer)
         thread.start()
-        proxy = f"http://me:hunter%202@127.0.0.1:{listener.getsockname()[1]}"
+        proxy = f"http://me:{written}@127.0.0.1:{listener.getsockname()[1]}"
         connections = Connections(RegistrySettings(), {f"{scheme}_proxy": proxy})
         pool = connections.pool(scheme, "registry.example")
         with suppress(HTTPError):
             pool.request("GET", f"{scheme}://registry.example/v2/", retries=False).close()
         thread.join()
         connections.close()
-    login = base64.b64encode(b"me:hunter 2")
+    login = base64.b64encode(f"me:{password}".encode())
     assert b"proxy-authorization: basic " + login.lower() in heard[0].lower()
     assert b"Basic " + login in heard[0]
