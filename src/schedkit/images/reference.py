@@ -12,7 +12,7 @@ LONGEST_NAME = 255
 DIGEST_LENGTHS = {"sha256": 64, "sha384": 96, "sha512": 128}
 
 _HOST_PART = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
-_HOST = re.compile(rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[[a-fA-F0-9:]+\])(?::(?P<port>[0-9]+))?")
+_HOST = re.compile(rf"(?:{_HOST_PART}(?:\.{_HOST_PART})*|\[(?P<address>[a-fA-F0-9:]+)\])(?::(?P<port>[0-9]+))?")
 _PATH_PART = r"[a-z0-9]+(?:(?:\.|_{1,2}|-+)[a-z0-9]+)*"
 _PATH = re.compile(rf"{_PATH_PART}(?:/{_PATH_PART})*")
 _TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.-]{0,127}")
@@ -62,8 +62,7 @@ def parse_reference(text: str, *, default_tag: str | None = DEFAULT_TAG) -> Refe
     else:
         tag = ""
     registry, path = _split(name)
-    host = _HOST.fullmatch(registry)
-    if not host or len(registry) > LONGEST_NAME or int(host["port"] or 0) > 65535:
+    if not is_registry(registry):
         raise wrong(repr(registry), "a registry is a host name or address, with a port if it needs one")
     if not path:
         raise wrong(repr(name), "a repository is missing: REGISTRY/PATH")
@@ -108,6 +107,29 @@ def _shorten_address(registry: str) -> str:
         return f"[{IPv6Address(address)}]{rest}"
     except ValueError:
         return registry  # it is no address, and whoever connects to it will be told
+
+
+def is_registry(text: str) -> bool:
+    """Whether this is a host name or an address, with a port or without."""
+    host = _HOST.fullmatch(text)
+    if not host or len(text) > LONGEST_NAME or int(host["port"] or 0) > 65535:
+        return False
+    return not host["address"] or _is_address(host["address"])
+
+
+def is_mirror(text: str) -> bool:
+    """Whether this is a registry, with the beginning of a path or without."""
+    host, _, path = text.strip("/").partition("/")
+    return is_registry(host) and (not path or bool(_PATH.fullmatch(path)))
+
+
+def _is_address(text: str) -> bool:
+    from ipaddress import IPv6Address
+
+    try:
+        return bool(IPv6Address(text).compressed)
+    except ValueError:
+        return False
 
 
 def is_digest(text: str) -> bool:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schedkit.errors import BadDataError
+from schedkit.images.reference import is_mirror, is_registry
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.settings import AUTO
 
 KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy")
+REGISTRY_HINT = "HOST[:PORT], without https:// and without a path"
 
 
 class FileSettings(NamedTuple):
@@ -58,7 +60,7 @@ class _Reader:
             driver=driver,
             socket=socket,
             catalogs=self._words("catalogs", self._table.get("catalogs", [])),
-            insecure_registries=self._words("insecure-registries", self._table.get("insecure-registries", [])),
+            insecure_registries=self._registries("insecure-registries"),
             mirrors=self._mirrors(),
             ca_file=self._path("ca-file"),
             trust_policy=self._path("trust-policy"),
@@ -70,7 +72,23 @@ class _Reader:
             raise self._complaint(
                 "mirrors", "must be a table", '[mirrors] and below it: "ghcr.io" = ["mirror.example"]'
             )
-        return {registry: self._words(registry, mirrors) for registry, mirrors in value.items()}
+        return {registry: self._mirrors_of(registry, mirrors) for registry, mirrors in value.items()}
+
+    def _mirrors_of(self, registry: str, value: object) -> tuple[str, ...]:
+        if not is_registry(registry):
+            raise self._complaint(registry, "is not a registry", REGISTRY_HINT)
+        mirrors = self._words(registry, value)
+        for mirror in mirrors:
+            if not is_mirror(mirror):
+                raise self._complaint(registry, f"{mirror!r} is not a mirror", "HOST[:PORT][/PATH], without https://")
+        return mirrors
+
+    def _registries(self, key: str) -> tuple[str, ...]:
+        names = self._words(key, self._table.get(key, []))
+        for name in names:
+            if not is_registry(name):
+                raise self._complaint(key, f"{name!r} is not a registry", REGISTRY_HINT)
+        return names
 
     def _word(self, key: str) -> str | None:
         value = self._table.get(key)

@@ -144,5 +144,20 @@ class Session:
 
 def open_session(flags: Flags, *, json: bool = False) -> Session:
     """From the command line, the environment and the configuration files of this process."""
+    _check_registries(flags.insecure_registries)
     settings = read_settings(flags, os.environ)
     return Session(settings, Terminal(sys.stderr, verbose=settings.verbose), make_output(json=json))
+
+
+def _check_registries(names: tuple[str, ...]) -> None:
+    """One that is written as a URL would be found for no image, and silently so."""
+    if not names:
+        return
+    from schedkit.images.reference import is_registry
+
+    for name in names:
+        if not is_registry(name):
+            raise UsageError(
+                f"--insecure-registry: {name[:200]!r} is not a registry",
+                hint="HOST[:PORT], without http:// and without a path",
+            )

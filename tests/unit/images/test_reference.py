@@ -81,6 +81,7 @@ def test_reference_means(text: str, meaning: Reference) -> None:
         ("host.example:65536/scx", "'host.example:65536'"),
         ("host.example:0065536/scx", "'host.example:0065536'"),
         ("[::1/scx", "'[::1'"),
+        ("[1:2]:5000/scx", "'[1:2]:5000'"),
         ("[fe80::1%25eth0]:5000/scx", "'[fe80::1%25eth0]:5000'"),
         ("https://ghcr.io/scx", "'https:'"),
         ("scx:", "''"),

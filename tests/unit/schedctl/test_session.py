@@ -179,3 +179,13 @@ def test_a_version_that_is_no_tag_and_no_digest_is_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="is not a version"):
         open_here().find("scx_rusty", version)
+
+
+@pytest.mark.parametrize("name", ["http://registry.lan", "registry.lan/path", "registry.lan:x", "[::1"])
+def test_an_insecure_registry_that_is_no_registry_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(UsageError, match="--insecure-registry"):
+        open_session(Flags(insecure_registries=(name,)))
+    assert open_session(Flags(insecure_registries=("registry.lan:5000",))).registry_settings.insecure

@@ -94,6 +94,13 @@ def test_consent_that_is_neither_yes_nor_no_is_refused(tmp_path: Path) -> None:
         ("catalogs = [1]", r"line 1: catalogs: must be a list of texts"),
         ('# first\nmirrors = "x"', r"line 2: mirrors: must be a table"),
         ('[mirrors]\n"ghcr.io" = "x"', r"line 2: ghcr\.io: must be a list of texts"),
+        ('[mirrors]\n"ghcr.io" = ["mirror:bad:1"]', r"line 2: ghcr\.io: 'mirror:bad:1' is not a mirror"),
+        ('[mirrors]\n"a" = ["m"]\n"b" = ["m", "https://m"]', r"line 3: b: 'https://m' is not a mirror"),
+        ('[mirrors]\n"ghcr.io" = ["mirror.lan/Ghcr"]', r"line 2: ghcr\.io: 'mirror\.lan/Ghcr' is not a mirror"),
+        ('[mirrors]\n"ghcr.io" = ["mirror.lan:65536"]', r"line 2: ghcr\.io: 'mirror\.lan:65536' is not a mirror"),
+        ('[mirrors]\n"ghcr.io" = ["[1:2]"]', r"line 2: ghcr\.io: '\[1:2\]' is not a mirror"),
+        ('[mirrors]\n"https://ghcr.io" = ["m"]', r"line 2: https://ghcr\.io: is not a registry"),
+        ('insecure-registries = ["http://a"]', r"line 1: insecure-registries: 'http://a' is not a registry"),
         ("[unknown]\nkey = 1", r"line 1: unknown: unknown key"),
         ('driver = "podman', r"config\.toml: not TOML: .*line 1"),
     ],
@@ -101,6 +108,11 @@ def test_consent_that_is_neither_yes_nor_no_is_refused(tmp_path: Path) -> None:
 def test_a_wrong_file_is_one_complaint_with_file_line_and_key(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(BadDataError, match=complaint):
         read(tmp_path, user=text)
+
+
+@pytest.mark.parametrize("mirror", ["mirror.lan", "mirror.lan:5000/ghcr/io", "mirror/", "[::1]:5000", "Mirror.LAN"])
+def test_a_mirror_is_a_host_with_a_port_and_a_path_if_it_needs_them(tmp_path: Path, mirror: str) -> None:
+    assert read(tmp_path, user=f'[mirrors]\n"ghcr.io" = ["{mirror}"]').mirrors == {"ghcr.io": (mirror,)}
 
 
 def test_a_file_of_bytes_that_are_no_text_is_refused(tmp_path: Path) -> None:
