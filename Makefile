@@ -8,9 +8,12 @@ python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
 DRY_RUN ?=
-# Files side by side, each with machines and ports of its own: three on two cores, as tests wait more than they compute. In
-# their order, so that those of one folder, which share a control plane, follow each other.
-both = $(python) -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Files side by side, each with machines and ports of its own. Emulated machines compute: as many as there are cores here.
+# Tests against servers on this host wait more than they compute: one more. Files in their order, so that those of one folder,
+# which share a control plane, follow each other.
+files = $(python) -m pytest --dist loadfile --no-loadscope-reorder
+e2e = $(files) --numprocesses 2
+integration = $(files) --numprocesses 3
 unit = $(python) -m pytest --numprocesses 2 tests/unit
 
 help: ## List the targets
@@ -32,7 +35,8 @@ lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade
 test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(unit)
-	$(stage) "integration and e2e" $(both) tests/e2e tests/integration
+	$(stage) integration $(integration) tests/integration
+	$(stage) e2e $(e2e) tests/e2e
 
 test-unit: setup ## Tests that need nothing but Python: seconds
 	@$(stage) unit $(unit)
@@ -44,13 +48,13 @@ test-changed: setup ## Unit tests, and of the others those that need what change
 	@chosen=$$($(python) -m tests.changed --base '$(BASE)')
 	[ -z '$(DRY_RUN)' ] || exit 0
 	$(stage) unit $(unit)
-	[ -z "$$chosen" ] || $(stage) "integration and e2e" $(both) $$chosen
+	[ -z "$$chosen" ] || $(stage) "integration and e2e" $(e2e) $$chosen
 
 test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
-	@$(stage) integration $(both) tests/integration
+	@$(stage) integration $(integration) tests/integration
 
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
-	@$(stage) e2e $(both) tests/e2e
+	@$(stage) e2e $(e2e) tests/e2e
 
 fuzz: setup ## Hostile policies, manifests, bundles and payloads, for longer than the tests do: EXAMPLES=20000
 	@SCHEDKIT_FUZZ_EXAMPLES=$(EXAMPLES) $(stage) fuzz $(python) -m pytest tests/unit/trust/test_fuzz.py
