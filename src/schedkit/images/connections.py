@@ -83,12 +83,12 @@ class Connections:
             return context
         if self._settings.ca_file:
             _trust(context, Path(self._settings.ca_file))
-        for file in find_authorities(authority):
+        for file in find_authorities(authority, CERTIFICATE_FOLDERS):
             _trust(context, file)
         return context
 
 
-def find_authorities(authority: str, folders: Sequence[Path] = CERTIFICATE_FOLDERS) -> list[Path]:
+def find_authorities(authority: str, folders: Sequence[Path]) -> list[Path]:
     """The certificate authorities that podman and docker keep for a registry."""
     return [file for folder in folders for file in sorted((folder / authority).glob("*.crt"))]
 
