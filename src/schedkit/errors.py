@@ -148,7 +148,7 @@ def report(error: SchedkitError, stream: TextIO) -> None:
     """Tell a person about an error: the one place that does."""
     for word, text in (("error", error.message), ("hint", error.hint)):
         if text:
-            # Further lines are indented, so that nobody's message can look like a line of ours.
+            # Further lines are indented, so that no message can look like a line of schedctl's own.
             tell(f"{word}: {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", stream)
 
 

@@ -119,7 +119,7 @@ def _read_key(folder: int) -> bytes | None:
 
 
 def _make_key(folder: int) -> bytes:
-    _remove(folder, KEY)  # whatever is there, it is not a key of ours, or only a part of one
+    _remove(folder, KEY)  # whatever is there is not a whole key
     key = secrets.token_bytes(KEY_BYTES)
     _create(folder, KEY, key)
     return key

@@ -54,7 +54,7 @@ def test_scheduler_goes_on_and_is_followed_while_its_runtime_restarts(bench: Ben
         assert Path(f"/proc/{container.pid}").exists()
     bench.daemon.resume()
 
-    if bench.runtime.driver != "docker":  # which ends its containers when it starts anew, unless told otherwise
+    if bench.runtime.driver != "docker":  # which ends its containers when it restarts, by default
         assert bench.runtime.fetch_container(container.id).state is ContainerState.RUNNING
         deadline = time.monotonic() + PATIENCE
         while not follower.talk.steps:

@@ -153,8 +153,8 @@ def test_expired_history_is_read_anew_and_what_was_deleted_meanwhile_is_told(
     gone: Callable[[Write], Awaitable[None]] | web.Response,
 ) -> None:
     async def test() -> None:
-        anew = line("ADDED", "b", 2) + line("ADDED", "c", 30) + end_of_beginning(40)
-        server = Watched(act(BEGINNING), gone, act(anew))
+        again = line("ADDED", "b", 2) + line("ADDED", "c", 30) + end_of_beginning(40)
+        server = Watched(act(BEGINNING), gone, act(again))
         async with informed(server) as (informer, told):
             await until(lambda: len(told) >= 4)
             assert told == ["->a0", "->b0", "->c0", "a0>-"], "b is as it was: nothing to tell"
@@ -165,9 +165,9 @@ def test_expired_history_is_read_anew_and_what_was_deleted_meanwhile_is_told(
 
 def test_beginning_that_breaks_off_deletes_nothing() -> None:
     async def test() -> None:
-        anew = act(line("ADDED", "a", 1))
+        again = act(line("ADDED", "a", 1))
         whole = act(line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(9))
-        server = Watched(act(BEGINNING), act(error(410, "Expired")), anew, whole)
+        server = Watched(act(BEGINNING), act(error(410, "Expired")), again, whole)
         async with informed(server) as (informer, told):
             await until(lambda: len(server.queries) >= 5)
             assert told == ["->a0", "->b0"]
@@ -200,9 +200,9 @@ def test_server_that_is_behind_after_it_lost_its_history_is_read_anew() -> None:
             assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
             assert len(informer.store) == 1
         assert server.checks == ["2"], "asked before it is watched on from there"
-        beginning, first, anew = server.queries[:3]
+        beginning, first, again = server.queries[:3]
         assert (beginning.get("sendInitialEvents"), first.get("resourceVersion")) == ("true", "2")
-        assert (anew.get("sendInitialEvents"), anew.get("resourceVersion")) == ("true", None)
+        assert (again.get("sendInitialEvents"), again.get("resourceVersion")) == ("true", None)
 
     asyncio.run(test())
 
@@ -279,8 +279,8 @@ def test_pages_that_expire_under_way_are_fetched_in_one_piece() -> None:
 def test_object_that_does_not_fit_is_left_out_and_not_taken_for_deleted(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "a", 4, size="huge", note="x")
-        anew = line("ADDED", "a", 4, size="huge") + line("ADDED", "b", 2) + end_of_beginning(9)
-        server = Watched(act(BEGINNING + odd + error(410, "Expired")), act(anew + line("MODIFIED", "b", 10, 7)))
+        again = line("ADDED", "a", 4, size="huge") + line("ADDED", "b", 2) + end_of_beginning(9)
+        server = Watched(act(BEGINNING + odd + error(410, "Expired")), act(again + line("MODIFIED", "b", 10, 7)))
         async with informed(server) as (informer, told):
             await until(lambda: "b0>b7" in told)
             assert told == ["->a0", "->b0", "b0>b7"]
@@ -401,7 +401,7 @@ def test_object_that_does_not_fit_is_named_until_it_fits_or_goes() -> None:
         odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "b", 4, size="huge")
         odd += line("ADDED", "c", 5, size="huge")
         mended = line("MODIFIED", "a", 6) + line("DELETED", "b", 7, size="huge")
-        anew = line("ADDED", "a", 6) + end_of_beginning(9)
+        again = line("ADDED", "a", 6) + end_of_beginning(9)
         more = asyncio.Event()
 
         async def play(write: Write) -> None:
@@ -409,7 +409,7 @@ def test_object_that_does_not_fit_is_named_until_it_fits_or_goes() -> None:
             await more.wait()
             await write(mended + error(410, "Expired"))
 
-        async with informed(Watched(play, act(anew))) as (informer, _):
+        async with informed(Watched(play, act(again))) as (informer, _):
             names: list[str] = []
             informer.on_unreadable(lambda key: names.append(key.name))
             await until(lambda: len(informer.unreadable) == 3)
