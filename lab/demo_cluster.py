@@ -70,6 +70,9 @@ def play(stage: ClusterStage) -> None:
     stage.watch_ready("everywhere")
     stage.watch_slot("enabled schedkit_fifo")
 
+    stage.say("Priorities above zero count where an administrator allows them:")
+    stage.kubectl("label", "namespace", "default", "sked.schedkit.io/any-priority=true")
+
     stage.say("A second one wants the real node too, with a higher priority. It gets it, and nothing crash-loops:")
     stage.apply(make_schedext("special", sched=f"{FIFO}:v2", nodeSelector={"kernel": "real"}, priority=10))
     stage.watch_slot("enabled schedkit_fifo2")
@@ -81,6 +84,8 @@ def play(stage: ClusterStage) -> None:
     )
     stage.kubectl("get", "scx", "-o", f"jsonpath={conflicted}")
     stage.kubectl("get", "pods")
+    stage.say("Who has the node is one label on it, and no other node was touched:")
+    stage.kubectl("get", "nodes", "-L", "sked.schedkit.io/slot")
 
     stage.say("It goes, and the first takes over:")
     stage.kubectl("delete", "schedext", "special")

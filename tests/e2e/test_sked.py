@@ -121,7 +121,7 @@ def test_two_schedexts_on_one_node_never_fight_for_it(operated: Cluster, node: M
 
     apply(operated, make_schedext("younger", sched=SECOND))
     loser = wait_object(operated, "schedext", "younger", has("Conflicted", "True", "Yields"))
-    winner = wait_object(operated, "schedext", "older", has("Conflicted", "True", "GoesFirst"))
+    winner = wait_object(operated, "schedext", "older", has("Conflicted", "False", "NoOverlap"))
     assert condition(loser, "Ready") == ("False", "Conflicted")
     assert condition(winner, "Ready") == ("True", "Ready")
     assert read_slot(node).ops == "schedkit_fifo"

@@ -19,6 +19,7 @@ PATHS = {
     "event": "/apis/events.k8s.io/v1/namespaces/{}/events",
     "lease": "/apis/coordination.k8s.io/v1/namespaces/{}/leases",
     "namespace": "/api/v1/namespaces",
+    "node": "/api/v1/nodes",
     "pod": "/api/v1/namespaces/{}/pods",
     "schedext": "/apis/sked.schedkit.io/v1/namespaces/{}/schedexts",
 }

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,16 +13,23 @@ import pytest
 from lab.cluster import Cluster
 from lab.https import Connection
 from lab.waiting import NotYetError, wait_for
-from schedkit.sked.api.selectors import Selector, exclude, parse_selector
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.api.workloads import ResolvedWorkload, resolve_workloads
+from schedkit.sked.controller.objects import Node
+from schedkit.sked.controller.scheduling import judge_node
 from tests.unit.sked_api.accepted import ACCEPTED
 from tests.unit.sked_api.cases import IMAGE, make
-from tests.unit.sked_api.worlds import WORLD, make_random, to_affinity
+from tests.unit.sked_api.worlds import WORLD, make_random
 
 DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets"
-NODES = {f"node-{number}": labels for number, (labels, _) in enumerate(WORLD[::19])}
-PAIRS = 20
+NODES = {f"node-{number}": labels for number, (labels, _) in enumerate(WORLD[::9])}
+DAEMON_SET_COUNT = 45
+EFFECTS = ("NoSchedule", "NoExecute", "PreferNoSchedule")
+# A node that nobody keeps alive is tainted.
+ALIVE = [
+    {"key": f"node.kubernetes.io/{state}", "operator": "Exists", "effect": "NoSchedule"}
+    for state in ("not-ready", "unreachable")
+]
 
 
 def make_daemon_set(name: str, workload: ResolvedWorkload) -> dict[str, Any]:
@@ -83,27 +91,52 @@ def wait_for_nodes(connection: Connection, name: str) -> set[str]:
     return nodes
 
 
-def test_daemon_set_controller_places_the_pods_where_the_algebra_says(connection: Connection) -> None:
+def make_taints(dice: random.Random) -> list[dict[str, str]]:
+    """Some taints, each key and effect once, as Kubernetes demands."""
+    pairs = dice.sample([(key, effect) for key in ("gpu", "team") for effect in EFFECTS], dice.choice([0, 0, 1, 2]))
+    return [{"key": key, "effect": effect, "value": dice.choice(["", "a", "b"])} for key, effect in pairs]
+
+
+def make_tolerations(dice: random.Random) -> list[dict[str, str]]:
+    found = []
+    for _ in range(dice.choice([0, 1, 2])):
+        toleration = {"key": dice.choice(["gpu", "team"]), "operator": dice.choice(["Exists", "Equal"])}
+        if toleration["operator"] == "Equal":
+            toleration["value"] = dice.choice(["", "a", "b"])
+        if dice.random() < 0.5:
+            toleration["effect"] = dice.choice(EFFECTS)
+        found.append(toleration)
+    return found + [{"operator": "Exists"}] * (dice.random() < 0.1)
+
+
+def test_daemon_set_controller_starts_pods_exactly_where_it_is_judged_to(connection: Connection) -> None:
+    dice = random.Random(11)  # noqa: S311
     for name, labels in NODES.items():
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        assert connection.request("POST", "/api/v1/nodes", node).status == 201
-    # A node that nobody keeps alive is tainted.
-    spec = {"sched": IMAGE, "tolerations": [{"operator": "Exists"}]}
-    (everywhere,) = resolve_workloads(msgspec.convert(make(spec), SchedExt))
-    placed: dict[str, tuple[ResolvedWorkload, Selector]] = {}
-    cases = make_random(seed=7)
-    for number, (own, other) in enumerate(itertools.islice(zip(cases, cases, strict=False), PAIRS)):
-        workload = replace(everywhere, node_selector=own[0], affinity=own[1])
-        placed[f"own-{number}"] = (workload, workload.parse_selector())
-        left = exclude(workload.parse_selector(), parse_selector(*other))
-        if left:
-            placed[f"rest-{number}"] = (replace(everywhere, affinity=to_affinity(left)), left)
-    for name, (workload, _) in placed.items():
+        spec = {"taints": make_taints(dice)}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec}
+        answer = connection.request("POST", "/api/v1/nodes", node)
+        assert answer.status == 201, answer.text
+    placed: dict[str, ResolvedWorkload] = {}
+    for number, (labels, affinity) in enumerate(itertools.islice(make_random(seed=7), DAEMON_SET_COUNT)):
+        spec = {"sched": IMAGE, "tolerations": make_tolerations(dice) + ALIVE}
+        (workload,) = resolve_workloads(msgspec.convert(make(spec), SchedExt))
+        placed[f"own-{number}"] = replace(workload, node_selector=labels, affinity=affinity)
+    for name, workload in placed.items():
         answer = connection.request("POST", DAEMON_SETS, make_daemon_set(name, workload))
         assert answer.status == 201, answer.text
-    expected = {
-        name: {node for node, labels in NODES.items() if selector.matches(labels, node)}
-        for name, (_, selector) in placed.items()
+    nodes = [msgspec.convert(found, Node) for found in fetch(connection, "/api/v1/nodes")["items"]]
+    judged = {
+        name: {
+            node.metadata.name
+            for node in nodes
+            if judge_node(workload.parse_selector(), workload.tolerations, node).starts
+        }
+        for name, workload in placed.items()
     }
-    assert len({frozenset(nodes) for nodes in expected.values()}) > PAIRS / 2, "they are not all the same"
-    assert {name: wait_for_nodes(connection, name) for name in placed} == expected
+    asked = len(placed) * len(nodes)
+    started = sum(map(len, judged.values()))
+    assert asked >= 2000
+    assert asked / 10 < started < asked * 9 / 10, "there is something to tell apart"
+    assert {name: wait_for_nodes(connection, name) for name in placed} == judged
+    for name in placed:
+        connection.request("DELETE", f"{DAEMON_SETS}/{name}")

@@ -30,6 +30,7 @@ def nodes(cluster: Cluster, store: Store) -> Iterator[Cluster]:
     # Its garbage collector looks for new kinds twice a minute, and when it starts.
     cluster.stop_component(CONTROLLER_MANAGER)
     cluster.start_component(CONTROLLER_MANAGER)
+    cluster.kubectl("label", "namespace", "default", "sked.schedkit.io/any-priority=true")
     controller = kwok.Kwok.start(cluster, store.path(kube.KWOK))
     kwok.add_nodes(cluster, 2, labels={"pool": "large"}, prefix="large")
     kwok.add_nodes(cluster, 1, labels={"pool": "small"}, prefix="small")

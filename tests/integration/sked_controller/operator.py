@@ -80,6 +80,18 @@ def wait_object(
     return wait_for(f"{kind} {namespace}/{name}", probe, seconds)
 
 
+def fetch_pods(cluster: Cluster, name: str) -> dict[str, str]:
+    """The uids of a DaemonSet's pods by their nodes."""
+    found = read_objects(cluster, "pod", "default", f"name={name}")
+    return {pod["spec"].get("nodeName", ""): pod["metadata"]["uid"] for pod in found}
+
+
+def fetch_slots(cluster: Cluster) -> dict[str, str]:
+    """What the nodes say of their slot."""
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in read_objects(cluster, "node")}
+    return {name: found["sked.schedkit.io/slot"] for name, found in labels.items() if "sked.schedkit.io/slot" in found}
+
+
 def wait_absent(cluster: Cluster, kind: str, name: str, namespace: str = "default") -> None:
     wait_for(f"{kind} {name} to go", lambda: fetch(cluster, kind, name, namespace) is None, SECONDS)
 

@@ -96,7 +96,13 @@ def test_image_change_reaches_the_daemonset_and_status_follows(clean: Cluster) -
         "updated": 3,
         "unavailable": 0,
         "misscheduled": 0,
+        "notReady": 0,
+        "cordoned": 0,
+        "yielded": 0,
+        "reserved": 0,
     }
+    assert condition(done, "Reconciling") == ("False", "Settled")
+    assert condition(done, "Stalled") == ("False", "NotStalled")
     assert condition(done, "Progressing") == ("False", "Settled")
     assert condition(done, "Degraded") == ("False", "NoFailures")
     assert condition(done, "Conflicted") == ("False", "NoOverlap")

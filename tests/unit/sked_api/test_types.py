@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from schedkit.sked.api import types
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.types import NodeCounts, NodeFailure, PoolStatus, SchedExt, SchedExtSpec, SchedExtStatus
 from schedkit.sked.api.validate import parse_resources
@@ -48,7 +47,7 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
 
 def test_status_is_written_with_kubernetes_names() -> None:
     condition = Condition(
-        type=types.READY, status="True", last_transition_time="2024-01-01T00:00:00Z", reason="Ready", message=""
+        type="Ready", status="True", last_transition_time="2024-01-01T00:00:00Z", reason="Ready", message=""
     )
     status = SchedExtStatus(
         observed_generation=2,
@@ -59,6 +58,7 @@ def test_status_is_written_with_kubernetes_names() -> None:
         failure_count=1,
     )
     zero = {"scheduled": 0, "ready": 0, "updated": 0, "unavailable": 0, "misscheduled": 0}
+    zero |= {"notReady": 0, "cordoned": 0, "yielded": 0, "reserved": 0}
     assert encode(status) == {
         "observedGeneration": 2,
         "nodes": {"desired": 1, **zero},

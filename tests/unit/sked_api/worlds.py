@@ -109,8 +109,3 @@ def make_random(seed: int) -> Iterator[tuple[dict[str, str], Affinity | None]]:
         labels = {key: dice.choice(["x", "y", "z"]) for key in dice.sample(["a", "b"], dice.choice([0, 0, 1, 2]))}
         terms = [make_term(dice) for _ in range(dice.randint(1, 3))]
         yield labels, affinity(*terms) if dice.random() < 0.8 else None
-
-
-def to_affinity(selector: Selector) -> Affinity | None:
-    rendered = selector.to_node_selector()
-    return None if rendered is None else affinity(*rendered.node_selector_terms)

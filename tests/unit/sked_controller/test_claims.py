@@ -1,12 +1,11 @@
 """Who wants which nodes, and who goes first."""
 
-import random
-from typing import Any
-
 import pytest
 
-from schedkit.sked.api.selectors import InvalidSelectorError, intersects
-from schedkit.sked.controller.claims import Board, Claim, make_claims
+from schedkit.sked.api.patterns import LABEL_VALUE, matches
+from schedkit.sked.api.selectors import InvalidSelectorError
+from schedkit.sked.controller.claims import make_claims, make_slot
+from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import make_claim, make_resource, require
 
 
@@ -34,64 +33,21 @@ def test_suspended_resource_claims_nothing() -> None:
     assert make_claims(make_resource(suspend=True)) == ()
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"nodeSelector": {"pool": "not a value"}},
-        {"nodeSelector": {"not a key": "value"}},
-        {"nodeSelector": {"pool": "x" * 64}},
-        {"affinity": require(("pool", "Sometimes", ["x"]))},
-        {"affinity": require(("pool", "NotIn", ["not a value"]))},
-    ],
-)
-def test_selector_that_kubernetes_would_refuse_is_refused(spec: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("ceiling", "priority"), [(None, 7), (0, 0), (9, 7)])
+def test_ceiling_cuts_a_priority_and_raises_none(ceiling: int | None, priority: int) -> None:
+    (high,) = make_claims(make_resource(priority=7), ceiling)
+    (low,) = make_claims(make_resource(priority=-3), ceiling)
+    assert (high.priority, low.priority) == (priority, -3)
+
+
+def test_selector_that_kubernetes_would_refuse_is_refused() -> None:
     with pytest.raises(InvalidSelectorError):
-        make_claims(make_resource(**spec))
+        make_claims(make_resource(affinity=require(("pool", "Sometimes", ["x"]))))
 
 
-def make_random_claim(chance: random.Random, name: str) -> tuple[Claim, ...]:
-    spec: dict[str, Any] = {"priority": chance.randrange(3)}
-    values = ["x", "y", "z"]
-    if chance.random() < 0.5:
-        spec["nodeSelector"] = {key: chance.choice(values) for key in "ab" if chance.random() < 0.6}
-    if chance.random() < 0.6:
-        operators: list[tuple[str, list[str]]] = [
-            ("In", chance.sample(values, 2)),
-            ("NotIn", chance.sample(values, 2)),
-            ("Exists", []),
-            ("DoesNotExist", []),
-        ]
-        spec["affinity"] = require(*((key, *chance.choice(operators)) for key in "bc"))
-    return make_claims(make_resource(name, **spec))
-
-
-def test_rivals_and_those_concerned_are_what_comparing_everyone_gives() -> None:
-    chance = random.Random(7)  # noqa: S311
-    board = Board()
-    known: dict[str, tuple[Claim, ...]] = {}
-
-    def find_met(claims: tuple[Claim, ...]) -> set[Claim]:
-        others = {other for listed in known.values() for other in listed}
-        return {other for claim in claims for other in others if intersects(claim.selector, other.selector)}
-
-    for _ in range(400):
-        name = f"r{chance.randrange(25)}"
-        before = known.get(name, ())
-        after = make_random_claim(chance, name) if chance.random() < 0.8 else ()
-        key = make_claim(name).owner
-        met = find_met(before)
-        known[name] = after
-        met |= find_met(after)
-        assert board.put(key, after) == {claim.owner for claim in met} - {key}
-        assert board.claims(key) == after
-        for claim in after:
-            expected = sorted(find_met((claim,)) - {claim}, key=lambda other: other.rank)
-            assert board.rivals(claim) == expected
-
-
-def test_claim_is_no_rival_of_what_became_of_it() -> None:
-    board = Board()
-    old, new = make_claim(), make_claim(priority=10)
-    board.put(old.owner, (old,))
-    board.put(new.owner, (new,))
-    assert board.rivals(old) == []
+def test_slot_names_one_daemonset_and_fits_a_label() -> None:
+    assert make_slot(Key("default", "web")) == "default.web"
+    long = [make_slot(Key("n" * 63, f"{'x' * 200}{end}")) for end in "ab"]
+    assert len(set(long)) == 2
+    assert all(len(slot) == 63 and matches(LABEL_VALUE, slot) for slot in long)
+    assert make_slot(Key("a", "b.c")) != make_slot(Key("a", "b-c"))

@@ -5,9 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from schedkit.sked.api.selectors import exclude
 from schedkit.sked.controller.claims import make_claims
-from schedkit.sked.controller.daemonsets import differs, make_daemonset
+from schedkit.sked.controller.daemonsets import differs, follows_slot, make_daemonset, remove_slot, same_pods
 from schedkit.sked.controller.objects import DaemonSet
 from tests.unit.sked_controller.making import IMAGE, as_returned, make_claim, make_resource, require
 
@@ -31,7 +30,7 @@ def as_json(daemonset: DaemonSet) -> dict[str, Any]:
 
 
 def test_scheduler_alone_makes_exactly_the_described_daemonset() -> None:
-    made = msgspec.json.encode(make_daemonset(make_claim("scx-rusty"), None))
+    made = msgspec.json.encode(make_daemonset(make_claim("scx-rusty")))
     assert made == (
         b'{"metadata":{"name":"scx-rusty","namespace":"default","labels":{"managed-by":"sked-controller"},'
         b'"ownerReferences":[{"apiVersion":"sked.schedkit.io/v1","kind":"SchedExt","name":"scx-rusty",'
@@ -44,7 +43,7 @@ def test_scheduler_alone_makes_exactly_the_described_daemonset() -> None:
 
 
 def test_every_field_has_its_place() -> None:
-    spec = as_json(make_daemonset(make_claim(**FULL), None))["spec"]
+    spec = as_json(make_daemonset(make_claim(**FULL)))["spec"]
     assert spec["updateStrategy"] == FULL["updateStrategy"]
     assert spec["template"]["spec"] == {
         "containers": [
@@ -69,22 +68,58 @@ def test_every_field_has_its_place() -> None:
 def test_pool_has_a_daemonset_of_its_own_name_and_labels() -> None:
     pool = {"name": "large", "nodeSelector": {"pool": "large"}, "sched": "example.com/other:2", "args": []}
     (claim,) = make_claims(make_resource("mixed", args=["-v"], pools=[pool]))
-    made = make_daemonset(claim, None)
+    made = make_daemonset(claim)
     container = made.spec.template.spec.containers[0]
     assert made.metadata.name == "mixed-large"
     assert made.spec.selector.match_labels == {"name": "mixed-large"}
     assert (container.image, container.args) == ("example.com/other:2", ())
 
 
-def test_winners_nodes_are_excluded_and_the_wishes_kept() -> None:
+SLOTS = ("default.one", "one")
+
+
+def test_one_that_follows_the_slot_keeps_all_that_was_asked_for() -> None:
     preferred = [{"weight": 1, "preference": {"matchExpressions": [{"key": "fast", "operator": "Exists"}]}}]
-    wish = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
-    claim, winner = make_claim(affinity=wish), make_claim("winner", nodeSelector={"pool": "small"})
-    remaining = exclude(claim.selector, winner.selector)
-    pod = as_json(make_daemonset(claim, remaining))["spec"]["template"]["spec"]
-    excluded = {"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["small"]}]}
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [excluded]}}
-    assert pod["affinity"] == {"nodeAffinity": wish["nodeAffinity"] | required}
+    asked = require(("zone", "In", ["a"]))
+    asked["nodeAffinity"] |= {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
+    spec = as_json(make_daemonset(make_claim(affinity=asked, nodeSelector={"pool": "x"}), SLOTS))["spec"]
+    zone = {"key": "zone", "operator": "In", "values": ["a"]}
+    free = {"key": "sked.schedkit.io/slot", "operator": "DoesNotExist"}
+    given = {"key": "sked.schedkit.io/slot", "operator": "In", "values": list(SLOTS)}
+    terms = [{"matchExpressions": [zone, free]}, {"matchExpressions": [zone, given]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    pod = spec["template"]["spec"]
+    assert pod["affinity"]["nodeAffinity"] == asked["nodeAffinity"] | required
+    assert pod["nodeSelector"] == {"pool": "x"}
+    assert spec["updateStrategy"] == {"type": "OnDelete"}
+
+
+AFFINITIES: list[Any] = [
+    None,
+    {},
+    {"nodeAffinity": {}},
+    require(("zone", "In", ["a"])),
+    require(("zone", "In", ["a"]), ("pool", "Exists", [])),
+    FULL["affinity"],
+]
+
+
+@pytest.mark.parametrize("affinity", AFFINITIES)
+def test_slot_is_taken_away_again_and_nothing_else(affinity: Any) -> None:
+    claim = make_claim(**({"affinity": affinity} if affinity is not None else {}))
+    plain, following = make_daemonset(claim), make_daemonset(claim, SLOTS)
+    assert (follows_slot(plain), follows_slot(following)) == (False, True)
+    assert same_pods(plain, as_returned(following))
+    assert remove_slot(following.spec.template.spec.affinity) == remove_slot(plain.spec.template.spec.affinity)
+    other = make_daemonset(make_claim(sched="example.com/scx_rusty:2"), SLOTS)
+    assert not same_pods(plain, other)
+
+
+def test_quantities_are_compared_as_numbers() -> None:
+    one, other = (make_daemonset(make_claim(resources={"limits": {"cpu": cpu}})) for cpu in ("1000m", "1"))
+    more = make_daemonset(make_claim(resources={"limits": {"cpu": "2"}}))
+    assert not differs(one, as_returned(other))
+    assert differs(one, as_returned(more))
 
 
 @pytest.mark.parametrize(
@@ -101,7 +136,7 @@ def test_winners_nodes_are_excluded_and_the_wishes_kept() -> None:
     ],
 )
 def test_what_kubernetes_fills_in_is_no_difference(spec: dict[str, Any]) -> None:
-    wanted = make_daemonset(make_claim(**spec), None)
+    wanted = make_daemonset(make_claim(**spec))
     assert not differs(wanted, as_returned(wanted))
 
 
@@ -139,12 +174,12 @@ def change(daemonset: DaemonSet, path: str, value: object) -> DaemonSet:
     ],
 )
 def test_drift_in_what_is_ours_is_a_difference(path: str, value: object) -> None:
-    wanted = make_daemonset(make_claim(), None)
+    wanted = make_daemonset(make_claim())
     assert differs(wanted, change(as_returned(wanted), path, value))
 
 
 def test_labels_and_owners_of_others_are_no_difference() -> None:
-    wanted = make_daemonset(make_claim(), None)
+    wanted = make_daemonset(make_claim())
     labels = {"managed-by": "sked-controller", "theirs": "too"}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "theirs", "uid": "other"}
     owners = [*msgspec.to_builtins(wanted)["metadata"]["ownerReferences"], other]

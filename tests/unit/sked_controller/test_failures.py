@@ -1,23 +1,24 @@
 """Pods that do not run, in words that stay the same."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from schedkit.sked.controller.failures import Crash, find_crash, find_failures, is_overdue, read_node
+from schedkit.sked.controller.failures import Crash, find_crash, find_failures, is_overdue, read_node, steady_in
 from schedkit.sked.controller.objects import Pod
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import CREATED, make_pod
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FAULT = 'failed to pull and unpack image "example.com/a:1": not found'
 BACK_OFF = f'Back-off pulling image "example.com/a:1": ErrImagePull: {FAULT}'
 
 
 def describe(*containers: dict[str, Any], **status: Any) -> tuple[str, str] | None:
     """Reason and message of a pod with these container statuses."""
-    found = find_failures([make_pod(containerStatuses=list(containers), **status)])
+    found = find_failures([make_pod(containerStatuses=list(containers), **status)], NOW)
     return (found[0].reason, found[0].message) if found else None
 
 
@@ -63,7 +64,8 @@ def test_log_is_of_use_where_a_scheduler_waits_for_its_restart_and_nobody_knows_
     assert find(looping) == Crash(Key("default", "pod"), "", "scx", 3)
     assert find(looping | {"lastState": known}) is None
     assert find({"state": ended}) is None
-    assert find({"ready": True, "lastState": ended}) is None
+    again = {"state": {"running": {"startedAt": CREATED}}, "restartCount": 4}
+    assert find(again | {"lastState": ended}) == Crash(Key("default", "pod"), "", "scx", 3), "the same end"
 
 
 def test_crash_loop_without_a_known_end_is_still_one() -> None:
@@ -75,8 +77,15 @@ def test_beginning_is_no_failure(reason: str) -> None:
     assert describe(waiting(reason)) is None
 
 
-def test_running_is_no_failure_whatever_was_before() -> None:
-    assert describe({"ready": True, "lastState": {"terminated": {"exitCode": 1}}}, phase="Running") is None
+@pytest.mark.parametrize(("minutes", "left"), [(0, 300), (4, 60), (5, None), (60, None)])
+def test_crash_is_over_when_the_scheduler_has_run_for_five_minutes(minutes: int, left: float | None) -> None:
+    started = f"{NOW - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}"
+    running = {"ready": True, "restartCount": 1, "state": {"running": {"startedAt": started}}}
+    ended = {"lastState": {"terminated": {"exitCode": 1, "reason": "Error"}}}
+    told = ("CrashLooping", "the scheduler ended with status 1")
+    assert describe(running | ended, phase="Running") == (told if left else None)
+    assert describe(running, phase="Running") is None, "one that never crashed"
+    assert steady_in(make_pod(containerStatuses=[running | ended]), NOW) == left
 
 
 def test_other_reasons_to_wait_are_told_as_they_are() -> None:
@@ -105,7 +114,7 @@ def test_unschedulable_pod_tells_the_node_it_is_meant_for() -> None:
         },
         Pod,
     )
-    (failure,) = find_failures([pod])
+    (failure,) = find_failures([pod], NOW)
     assert (failure.node, failure.pod) == ("node-7", "pending")
     assert (failure.reason, failure.message) == ("Unschedulable", "too many pods")
 
@@ -115,17 +124,17 @@ def test_node_of_a_pod_without_one_is_empty() -> None:
 
 
 def test_going_pods_do_not_count() -> None:
-    assert find_failures([make_pod(going=True, phase="Failed")]) == []
+    assert find_failures([make_pod(going=True, phase="Failed")], NOW) == []
 
 
 def test_failures_come_by_node_and_pod_and_in_one_line_each() -> None:
     pods = [
         make_pod(name, node, phase="Failed", message="a\n b") for name, node in (("b", "2"), ("c", "1"), ("a", "2"))
     ]
-    failures = find_failures(pods)
+    failures = find_failures(pods, NOW)
     assert [(failure.node, failure.pod) for failure in failures] == [("1", "c"), ("2", "a"), ("2", "b")]
     assert {failure.message for failure in failures} == {"a b"}
-    assert len(find_failures([make_pod(phase="Failed", message="x" * 5000)])[0].message) == 500
+    assert len(find_failures([make_pod(phase="Failed", message="x" * 5000)], NOW)[0].message) == 500
 
 
 @pytest.mark.parametrize(("going", "seconds", "overdue"), [(True, 59, False), (True, 61, True), (False, 3600, False)])

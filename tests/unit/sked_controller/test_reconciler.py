@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from schedkit.sked.controller.reconciler import ADOPT, RETRY_SECONDS
+from schedkit.sked.controller.reconciler import RETRY_SECONDS
+from schedkit.sked.controller.world import ADOPT
 from schedkit.sked.kube.errors import ApiError
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
@@ -87,8 +88,12 @@ def test_unchanged_world_is_not_written_to_also_by_one_that_has_just_started(spe
     for name in world.names("daemonsets"):
         world.roll_out(name)
     world.run()
-    world.put("nodes", {"metadata": {"name": "new", "namespace": ""}})
     world.change("schedexts", "one")
+    for number in range(2):  # labels that no selector reads, and heartbeats
+        for node in world.names("nodes"):
+            found = world.get("nodes", node)
+            labels = found["metadata"]["labels"] | {"unread": str(number)}
+            world.change("nodes", node, metadata=found["metadata"] | {"labels": labels})
     assert world.run() == []
     again = World(world)
     assert again.run() == []
@@ -135,16 +140,17 @@ def test_drift_is_put_back_and_what_others_own_is_left() -> None:
 def test_difference_that_a_write_does_not_remove_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def rewrite(body: Json) -> None:
         fill_defaults(body)
-        body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "1"}}
+        body["spec"]["template"]["spec"]["containers"][0]["args"] = ["--evil"]
 
     monkeypatch.setattr("tests.unit.sked_controller.world.fill_defaults", rewrite)
     world = World()
-    world.apply_resource(resources={"limits": {"cpu": "1000m"}})  # the API server writes a quantity its own way
+    world.apply_resource()  # and somebody adds arguments, which apply leaves to them
     assert world.run().count(APPLY) == 1
     world.roll_out("one")
     assert world.run() == [STATUS]
     assert world.condition("one", "Ready") == ("True", "Ready")
-    world.apply_resource(resources={"limits": {"cpu": "1000m"}}, args=["-v"])
+    assert world.condition("one", "Degraded") == ("True", "ModifiedByOthers")
+    world.apply_resource(args=["-v"])
     assert world.run().count(FORCE) == 1, "a change is written all the same"
 
 
@@ -181,8 +187,13 @@ def test_suspended_resource_has_no_daemonset_and_says_when_its_pods_have_gone() 
     assert (done.count(DELETE), set(done)) == (1, {DELETE, STATUS})
     assert world.condition("one", "Ready") == ("False", "Suspending")
     assert world.condition("one", "Suspended") == ("True", "Asked")
+    assert world.names("daemonsets") == []
+    assert world.message("one", "Ready") == "3 pods are still on their nodes"
     world.remove("pods", "one-node-1")
-    world.remove("daemonsets", "one")
+    world.run()
+    assert world.message("one", "Ready") == "2 pods are still on their nodes"
+    for number in (2, 3):
+        world.remove("pods", f"one-node-{number}")
     assert world.run() == [STATUS]
     assert world.condition("one", "Ready") == ("True", "Suspended")
 
@@ -284,6 +295,10 @@ def test_daemonset_of_a_namesake_is_waited_for_without_a_warning() -> None:
     assert world.run() == [STATUS]
     assert world.condition("one", "Progressing") == ("True", "WaitingForNodes")
     world.remove("daemonsets", "one")
+    assert APPLY not in world.run(), "its pods are still there"
+    assert world.condition("one", "Progressing") == ("True", "WaitingForNodes")
+    for number in (1, 2, 3):
+        world.remove("pods", f"one-node-{number}")
     assert world.run()[0] == APPLY
     assert container_of(world)["image"] == "example.com/scx_rusty:2"
     assert not [event for event in world.events if event[1] == "Warning"]

@@ -5,30 +5,37 @@ from typing import Any
 import msgspec
 import pytest
 
-from schedkit.sked.api.types import NodeFailure, SchedExtStatus
+from schedkit.sked.api.conditions import CONDITION_TYPES
+from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExtStatus
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import make_daemonset
-from schedkit.sked.controller.objects import DaemonSet, SchedExt
-from schedkit.sked.controller.status import Outcome, Trouble, make_blind_status, make_status, make_unreadable_status
+from schedkit.sked.controller.health import Health
+from schedkit.sked.controller.objects import SchedExt
+from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble
+from schedkit.sked.controller.status import make_blind_status, make_status, make_unreadable_status, shorten_status
+from schedkit.sked.controller.world import Standing
+from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import as_returned, make_claim
 
 NOW, LATER = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 ONE = make_claim()
 PULL = NodeFailure(node="node-1", pod="pod", reason="PullFailed", message="not found")
 CRASH = NodeFailure(node="node-2", pod="pod", reason="CrashLooping", message="the scheduler ended with status 1")
+CREATE = NodeFailure(node="", reason="FailedCreate", message="violates PodSecurity")
 UNKNOWN = "whether the kernels attached it is unknown: no node reports"
+FOREIGN = Trouble("ForeignDaemonSet", "it is there already")
 
 
-def see(claim: Claim = ONE, ready: int = 3, desired: int = 3, **more: int) -> DaemonSet:
-    counts = {
-        "observedGeneration": 1,
-        "desiredNumberScheduled": desired,
-        "currentNumberScheduled": desired,
-        "numberReady": ready,
-        "updatedNumberScheduled": desired,
-        "numberUnavailable": desired - ready,
-    }
-    return as_returned(make_daemonset(claim, None), **(counts | more))
+def see(ready: int = 3, desired: int = 3, claim: Claim = ONE, settled: bool | None = None, **more: Any) -> Health:
+    """One claim with so many nodes."""
+    counts = {name: more.pop(name) for name in NodeCounts.__struct_fields__ if name in more}
+    nodes = NodeCounts(
+        **({"desired": desired, "scheduled": desired, "ready": ready, "updated": desired} | counts),
+        unavailable=desired - ready,
+    )
+    parts = {name: more.pop(name) for name in ("waiting", "trouble", "standing", "drifted") if name in more}
+    plan = ClaimPlan(claim, as_returned(make_daemonset(claim)), **parts)
+    return Health(plan, nodes, ready == desired if settled is None else settled, **more)
 
 
 def tell(status: SchedExtStatus, type: str) -> tuple[str, str, str]:
@@ -37,112 +44,174 @@ def tell(status: SchedExtStatus, type: str) -> tuple[str, str, str]:
 
 
 def status_of(
-    *outcomes: Outcome,
+    *healths: Health,
     resource: SchedExt = ONE.resource,
-    failures: tuple[NodeFailure, ...] = (),
     leaving: int = 0,
     trouble: Trouble | None = None,
+    undecided: str = "",
+    now: str = NOW,
 ) -> SchedExtStatus:
-    return make_status(resource, outcomes, failures, leaving, NOW, trouble)
+    failures = [failure for health in healths for failure in health.failures]
+    plan = Plan(resource, tuple(health.plan for health in healths), leaving=leaving)
+    return make_status(plan, healths, failures, undecided, now, trouble)
 
 
-RUNS = Outcome(ONE, see(), True)
-FOREIGN = Trouble("ForeignDaemonSet", "it is there already")
+def standing(**names: list[str]) -> Standing:
+    found = {part: dict.fromkeys(listed) for part, listed in names.items()}
+    return Standing(**({"contested": dict.fromkeys(name for listed in names.values() for name in listed)} | found))
+
+
+RUNS = see()
+DONE = ("False", "Settled", "everything asked for has been carried out")
 
 
 @pytest.mark.parametrize(
     ("given", "ready", "progressing"),
     [
-        (
-            {"outcomes": [RUNS]},
-            ("True", "Ready", f"3 of 3 pods are ready; {UNKNOWN}"),
-            ("False", "Settled", "everything asked for has been carried out"),
+        pytest.param({"healths": [RUNS]}, ("True", "Ready", f"3 of 3 pods are ready; {UNKNOWN}"), DONE, id="runs"),
+        pytest.param({"healths": [see(0, 0)]}, ("True", "NoNodes", "no node is selected"), DONE, id="no nodes"),
+        pytest.param(
+            {"healths": [see(2, 3, settled=True, not_ready=1)]},
+            ("True", "Ready", f"2 of 3 pods are ready, 1 nodes are NotReady or cordoned; {UNKNOWN}"),
+            DONE,
+            id="a node is down",
         ),
-        (
-            {"outcomes": [Outcome(ONE, see(ready=0, desired=0), True)]},
-            ("True", "NoNodes", "no node is selected"),
-            ("False", "Settled", "everything asked for has been carried out"),
-        ),
-        (
-            {"outcomes": [Outcome(ONE, see(ready=1), True)]},
+        pytest.param(
+            {"healths": [see(1)]},
             ("False", "Progressing", "1 of 3 pods are ready"),
             ("True", "RollingOut", "3 of 3 nodes have the newest pod, 1 pods are ready"),
+            id="not all ready",
         ),
-        (
-            {"outcomes": [Outcome(ONE, see(updatedNumberScheduled=2), True)]},
+        pytest.param(
+            {"healths": [see(3, settled=False, updated=2)]},
             ("False", "Progressing", "3 of 3 pods are ready"),
             ("True", "RollingOut", "2 of 3 nodes have the newest pod, 3 pods are ready"),
+            id="not all of the newest spec",
         ),
-        (
-            {"outcomes": [Outcome(ONE, see(observedGeneration=0), True)]},
-            ("False", "Progressing", "3 of 3 pods are ready"),
-            ("True", "RollingOut", "3 of 3 nodes have the newest pod, 3 pods are ready"),
-        ),
-        (
-            {"outcomes": [Outcome(ONE, see(numberMisscheduled=1), True)]},
-            ("False", "Progressing", "3 of 3 pods are ready"),
-            ("True", "RollingOut", "3 of 3 nodes have the newest pod, 3 pods are ready"),
-        ),
-        (
-            {"outcomes": [RUNS], "leaving": 2},
+        pytest.param(
+            {"healths": [RUNS], "leaving": 2},
             ("False", "Progressing", "3 of 3 pods are ready"),
             ("True", "Removing", "2 pods are still on their nodes"),
+            id="a pool leaves",
         ),
-        (
-            {"outcomes": [Outcome(ONE, None, False, waiting="waits until default/x has left node n")]},
+        pytest.param(
+            {"healths": [see(0, 0, settled=False, waiting="waits until default/x has left node n")]},
             ("False", "Progressing", "0 of 0 pods are ready"),
             ("True", "WaitingForNodes", "waits until default/x has left node n"),
+            id="waits for a pod",
         ),
-        (
-            {"outcomes": [Outcome(ONE, None, False, nothing_left=True)]},
-            ("False", "Conflicted", "stronger resources have every node that this one selects"),
-            ("False", "Settled", "everything asked for has been carried out"),
+        pytest.param(
+            {"healths": [see(2, 4, settled=False, standing=standing(pending=["b", "a"]))]},
+            ("False", "Progressing", "2 of 4 pods are ready"),
+            ("True", "WaitingForNodes", "waits until another scheduler has left node a and 1 more"),
+            id="waits for slots",
         ),
-        (
-            {"outcomes": [Outcome(ONE, None, False, trouble=FOREIGN)], "trouble": FOREIGN},
+        pytest.param(
+            {"healths": [see(0, 0, yielded=3)]},
+            ("False", "Conflicted", "others have every node that this one selects"),
+            DONE,
+            id="nothing left",
+        ),
+        pytest.param(
+            {"healths": [see(0, 0, settled=False, trouble=FOREIGN)]},
             ("False", "ForeignDaemonSet", "it is there already"),
             ("True", "RollingOut", "0 of 0 nodes have the newest pod, 0 pods are ready"),
+            id="somebody else's DaemonSet",
         ),
-        (
-            {"outcomes": [Outcome(ONE, see(ready=1), True)], "failures": (PULL, CRASH)},
+        pytest.param(
+            {"healths": [see(1, failures=(PULL, CRASH), failed=2)]},
             ("False", "PullFailed", "2 nodes fail, first node-1: not found"),
             ("True", "RollingOut", "3 of 3 nodes have the newest pod, 1 pods are ready"),
+            id="fails",
         ),
     ],
 )
 def test_ready_and_progressing(
     given: dict[str, Any], ready: tuple[str, str, str], progressing: tuple[str, str, str]
 ) -> None:
-    status = status_of(*given.pop("outcomes"), **given)
+    status = status_of(*given.pop("healths"), **given)
     assert tell(status, "Ready") == ready
     assert tell(status, "Progressing") == progressing
+    assert tell(status, "Reconciling") == progressing
     assert status.summary == ready[1]
+    assert tuple(condition.type for condition in status.conditions) == CONDITION_TYPES
 
 
 @pytest.mark.parametrize(
-    ("failures", "trouble", "degraded"),
+    ("health", "trouble", "degraded", "stalled"),
     [
-        ((), None, ("False", "NoFailures", "no node fails")),
-        ((PULL,), None, ("True", "PullFailed", "the scheduler does not run on 1 nodes")),
-        ((PULL, CRASH), None, ("True", "SeveralFailures", "the scheduler does not run on 2 nodes")),
-        ((PULL,), Trouble("Forbidden", "may not"), ("True", "Forbidden", "may not")),
+        (RUNS, None, ("False", "NoFailures", "no node fails"), "False"),
+        (
+            see(failures=(PULL,), failed=1),
+            None,
+            ("True", "PullFailed", "the scheduler does not run on 1 nodes"),
+            "False",
+        ),
+        (
+            see(failures=(PULL, CRASH), failed=2),
+            None,
+            ("True", "SeveralFailures", "the scheduler does not run on 2 nodes"),
+            "False",
+        ),
+        (
+            see(failures=(CREATE,), failed=3),
+            None,
+            ("True", "FailedCreate", "the scheduler does not run on 3 nodes"),
+            "True",
+        ),
+        (see(failures=(PULL,), failed=1), Trouble("Forbidden", "may not"), ("True", "Forbidden", "may not"), "True"),
+        (
+            see(drifted=True),
+            None,
+            (
+                "True",
+                "ModifiedByOthers",
+                "somebody else added fields to DaemonSet one; what it runs may not be what spec says",
+            ),
+            "False",
+        ),
     ],
 )
-def test_degraded(failures: tuple[NodeFailure, ...], trouble: Trouble | None, degraded: tuple[str, str, str]) -> None:
-    assert tell(status_of(RUNS, failures=failures, trouble=trouble), "Degraded") == degraded
+def test_degraded_and_stalled(
+    health: Health, trouble: Trouble | None, degraded: tuple[str, str, str], stalled: str
+) -> None:
+    status = status_of(health, trouble=trouble)
+    assert tell(status, "Degraded") == degraded
+    assert tell(status, "Stalled")[0] == stalled
 
 
-def test_conflicted_names_winners_before_losers() -> None:
-    winner, loser = make_claim("strong", priority=5), make_claim("weak", priority=-5)
-    none = tell(status_of(RUNS), "Conflicted")
-    first = status_of(Outcome(ONE, see(), True, losers=(loser,)))
-    both = status_of(Outcome(ONE, see(), True, winners=(winner,), losers=(loser,)))
-    assert none == ("False", "NoOverlap", "no other resource selects its nodes")
-    told = "has the nodes that are selected too by default/weak (priority -5)"
-    assert tell(first, "Conflicted") == ("True", "GoesFirst", told)
-    told = "yields the nodes that it selects too to default/strong (priority 5)"
+def test_conflicted_is_for_who_yields_nodes() -> None:
+    winners = tuple(Key("default", f"strong-{number}") for number in range(12))
+    lost = standing(lost=["a", "b"])
+    none = status_of(RUNS)
+    both = status_of(see(yielded=12, winners=winners, standing=lost))
+    assert tell(none, "Conflicted") == ("False", "NoOverlap", "no other resource has nodes that this one selects")
+    told = "yields 12 nodes to default/strong-0, default/strong-1, default/strong-2 and 9 more"
     assert tell(both, "Conflicted") == ("True", "Yields", told)
-    assert both.pools[0].excluded_by == ("default/strong",)
+    assert both.pools[0].excluded_by == tuple(map(str, winners[:10]))
+    reserved = status_of(see(reserved=1, standing=lost))
+    assert tell(reserved, "Conflicted") == ("False", "Reserved", "1 nodes are reserved by their slot label")
+
+
+def test_nodes_that_cannot_be_labelled_are_told() -> None:
+    waiting = "other resources want node a too, and sked cannot label nodes: no"
+    health = see(0, 0, settled=False, waiting=waiting, standing=standing(unlabelled=["a", "b"]))
+    status = status_of(health, undecided="no")
+    assert tell(status, "Ready") == ("False", "NodesNotWritable", waiting)
+    message = "other resources select 2 nodes too, first a, and sked cannot label nodes"
+    assert tell(status, "Conflicted") == ("True", "Undecided", message)
+
+
+@pytest.mark.parametrize("reason", ["no letters: 1", "", "x" * 10])
+def test_reason_is_always_one_that_the_definition_allows(reason: str) -> None:
+    failure = msgspec.structs.replace(PULL, reason=reason, message="m" * 5000)
+    status = status_of(see(1, failures=(failure,), failed=1))
+    _, told, message = tell(status, "Ready")
+    assert told == (reason if reason == "x" * 10 else "Other")
+    assert len(message) == 1024
+    short = shorten_status(status)
+    assert all(len(condition.message) <= 200 for condition in short.conditions)
+    assert (short.failures, short.pools) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -163,23 +232,22 @@ def test_suspended(leaving: int, trouble: Trouble | None, ready: tuple[str, str,
 
 
 def test_unchanged_world_gives_an_equal_status_at_any_time() -> None:
-    outcomes = [Outcome(ONE, see(ready=1), True)]
-    first = make_status(ONE.resource, outcomes, (PULL,), 0, NOW)
-    stored = msgspec.json.decode(msgspec.json.encode(first), type=SchedExtStatus)
-    again = make_status(msgspec.structs.replace(ONE.resource, status=stored), outcomes, (PULL,), 0, LATER)
+    health = see(1, failures=(PULL,), failed=1)
+    stored = msgspec.json.decode(msgspec.json.encode(status_of(health)), type=SchedExtStatus)
+    again = status_of(health, resource=msgspec.structs.replace(ONE.resource, status=stored), now=LATER)
     assert again == stored
 
 
 def test_only_what_changed_its_status_has_a_new_time() -> None:
-    first = make_status(ONE.resource, [Outcome(ONE, see(ready=1), True)], (), 0, NOW)
-    second = make_status(msgspec.structs.replace(ONE.resource, status=first), [RUNS], (), 0, LATER)
+    first = status_of(see(1))
+    second = status_of(RUNS, resource=msgspec.structs.replace(ONE.resource, status=first), now=LATER)
     times = {condition.type: condition.last_transition_time for condition in second.conditions}
-    changed = dict.fromkeys(("Ready", "Progressing"), LATER)
-    assert times == dict.fromkeys(("Degraded", "Conflicted", "Suspended"), NOW) | changed
+    changed = dict.fromkeys(("Ready", "Reconciling", "Progressing"), LATER)
+    assert times == dict.fromkeys(CONDITION_TYPES, NOW) | changed
 
 
 def test_status_of_what_may_not_be_seen_is_unknown_and_stays_the_same() -> None:
-    seen = make_status(ONE.resource, [RUNS], (), 0, NOW)
+    seen = status_of(RUNS)
     denied = Trouble("Forbidden", 'cannot list resource "daemonsets"')
     blind = make_blind_status(msgspec.structs.replace(ONE.resource, status=seen), denied, LATER)
     told = (denied.reason, denied.message)
@@ -204,14 +272,14 @@ def test_status_of_what_is_not_understood_says_where_and_stays_the_same() -> Non
 
 def test_failures_are_capped_and_counted() -> None:
     many = tuple(msgspec.structs.replace(PULL, node=f"node-{number:03}") for number in range(50))
-    status = status_of(Outcome(ONE, see(ready=0, desired=50), True), failures=many)
+    status = status_of(see(0, 50, failures=many, failed=50))
     assert status.failures == many[:10]
     assert status.failure_count == 50
 
 
 def test_counts_and_images_of_pools_are_put_together() -> None:
     other = make_claim("two", sched="example.com/scx_lavd@sha256:0")
-    status = status_of(Outcome(ONE, see(), True), Outcome(other, see(other, ready=1, desired=2), True))
+    status = status_of(RUNS, see(1, 2, claim=other))
     assert status.scheduler == "scx_rusty,scx_lavd"
     assert status.image == "example.com/scx_rusty:1,example.com/scx_lavd@sha256:0"
     assert status.nodes is not None

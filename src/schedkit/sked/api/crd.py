@@ -5,6 +5,7 @@ from typing import Any
 import yaml
 
 from schedkit.sked.api import types
+from schedkit.sked.api.conditions import READY
 from schedkit.sked.api.schema import Schema, build_schema, render_schema
 from schedkit.sked.api.types import SchedExt
 
@@ -44,7 +45,7 @@ COLUMNS: tuple[dict[str, Any], ...] = (
         "name": "Reason",
         "type": "string",
         "description": "Why the resource is ready or is not.",
-        "jsonPath": f'.status.conditions[?(@.type=="{types.READY}")].reason',
+        "jsonPath": f'.status.conditions[?(@.type=="{READY}")].reason',
         "priority": _WIDE,
     },
 )

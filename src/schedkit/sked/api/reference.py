@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from schedkit.sked.api import crd, types
+from schedkit.sked.api.conditions import CONDITIONS, Reason
 from schedkit.sked.api.kubernetes import Model
 from schedkit.sked.api.schema import INTEGER_OR_STRING, Schema
 
@@ -50,7 +51,15 @@ def render_reference() -> str:
     """The reference as Markdown."""
     parts = [_HEADER, _INTRODUCTION, _render_columns()]
     parts += [_render_model(schema) for schema in _find_models(crd.SCHEMA)]
-    return "\n".join(parts)
+    return "\n".join([*parts, _render_conditions()])
+
+
+def _render_conditions() -> str:
+    lines = ["## Conditions", "", "| Type | True means |", "|---|---|"]
+    lines += [f"| `{type_}` | {_escape(sentence)} |" for type_, sentence in CONDITIONS.items()]
+    lines += ["", "Their reasons; a failing pod adds the kubelet's own:", "", "| Reason | |", "|---|---|"]
+    lines += [f"| `{reason}` | {_escape(reason.about)} |" for reason in Reason]
+    return "\n".join(lines) + "\n"
 
 
 def _render_columns() -> str:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from schedkit.sked.api import container_rules, rules
 from schedkit.sked.api.about import about
+from schedkit.sked.api.conditions import CONDITION_TYPES
 from schedkit.sked.api.kubernetes import (
     Affinity,
     Condition,
@@ -28,14 +29,8 @@ SHORT_NAME = "scx"
 CATEGORY = "schedkit"
 
 POOLS = 16
+WINNERS_TOLD = 10
 FAILURES_TOLD = 10  # status.failures holds no more than these; status.failureCount counts them all
-
-READY = "Ready"
-PROGRESSING = "Progressing"
-DEGRADED = "Degraded"
-CONFLICTED = "Conflicted"
-SUSPENDED = "Suspended"
-CONDITION_TYPES = (READY, PROGRESSING, DEGRADED, CONFLICTED, SUSPENDED)
 
 ROLLING_UPDATE = "RollingUpdate"
 ON_DELETE = "OnDelete"
@@ -164,7 +159,7 @@ class SchedExtSpec(Workload, frozen=True, kw_only=True):
 
 
 class NodeCounts(Model, frozen=True, kw_only=True, omit_defaults=False):
-    """How many nodes are in which state, as the DaemonSets tell it."""
+    """How many nodes are in which state."""
 
     desired: Annotated[int, about("Nodes that should run the scheduler.", format="int32")] = 0
     scheduled: Annotated[int, about("Nodes that have its pod.", format="int32")] = 0
@@ -174,6 +169,14 @@ class NodeCounts(Model, frozen=True, kw_only=True, omit_defaults=False):
         int, about("Nodes that should run the scheduler and have no available pod.", format="int32")
     ] = 0
     misscheduled: Annotated[int, about("Nodes that have its pod and should not.", format="int32")] = 0
+    not_ready: Annotated[
+        int, about("Nodes among the desired that are NotReady; they keep nothing from being Ready.", format="int32")
+    ] = 0
+    cordoned: Annotated[
+        int, about("Nodes among the desired that are cordoned; they keep nothing from being Ready.", format="int32")
+    ] = 0
+    yielded: Annotated[int, about("Selected nodes that another resource has.", format="int32")] = 0
+    reserved: Annotated[int, about("Selected nodes that their slot label keeps for another use.", format="int32")] = 0
 
 
 class PoolStatus(Model, frozen=True, kw_only=True):
@@ -185,7 +188,7 @@ class PoolStatus(Model, frozen=True, kw_only=True):
     nodes: Annotated[NodeCounts | None, about("How many nodes are in which state.")] = None
     excluded_by: Annotated[
         tuple[str, ...],
-        about("Who was given nodes that this one selects too, as namespace/name.", list_type="atomic"),
+        about("The first of those who have nodes that this one selects too, as namespace/name.", list_type="atomic"),
     ] = ()
 
 
@@ -203,6 +206,9 @@ class SchedExtStatus(Model, frozen=True, kw_only=True):
 
     observed_generation: Annotated[
         int, about("The generation of the spec that this status tells about.", format="int64")
+    ] = 0
+    priority: Annotated[
+        int, about("The priority that applies: what was asked for, or the most that is allowed.", format="int32")
     ] = 0
     summary: Annotated[str, about("The state in a word or two, shown as STATUS.")] = ""
     scheduler: Annotated[str, about("The short names of the schedulers, shown as SCHEDULER.")] = ""

@@ -1,16 +1,19 @@
-"""Claims: what each resource wants of which nodes, and who gets a node that two of them want."""
+"""Claims: what each resource wants of which nodes, and who comes first where two of them want the same."""
 
-from collections.abc import Iterable
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
-from schedkit.sked.api.label_values import LABEL_LENGTH
-from schedkit.sked.api.overlaps import SelectorIndex
-from schedkit.sked.api.patterns import LABEL_KEY, LABEL_VALUE, matches
-from schedkit.sked.api.selectors import InvalidSelectorError, Selector
+from schedkit.sked.api.kubernetes import Toleration
+from schedkit.sked.api.selectors import Selector
 from schedkit.sked.api.workloads import ResolvedWorkload, resolve_workloads
-from schedkit.sked.controller.objects import SchedExt
+from schedkit.sked.controller.objects import Node, SchedExt
+from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.kube.objects import Key
+
+LABEL_LENGTH = 63
+Identity = tuple[Key, int]  # a resource, and which of its pools
+Rank = tuple[int, str, Key, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +23,7 @@ class Claim:
     resource: SchedExt
     workload: ResolvedWorkload
     place: int  # among the resource's pools
+    priority: int  # what is left of the one asked for
     selector: Selector
 
     @property
@@ -27,71 +31,56 @@ class Claim:
         return self.resource.metadata.key
 
     @property
+    def identity(self) -> Identity:
+        """The same before and after a change of its resource."""
+        return self.resource.metadata.key, self.place
+
+    @property
     def name(self) -> str:
         """The name of the DaemonSet."""
         return self.workload.daemon_set
 
+    @property
+    def key(self) -> Key:
+        """The DaemonSet's namespace and name."""
+        return Key(self.resource.metadata.namespace, self.workload.daemon_set)
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return self.workload.tolerations
+
     @cached_property
-    def rank(self) -> tuple[int, str, Key, int]:
+    def slot(self) -> str:
+        """What the label on a node says when this claim has its slot."""
+        return make_slot(self.key)
+
+    @cached_property
+    def rank(self) -> Rank:
         """Lower goes first: higher priority, then older, then by name; of one resource's pools the earlier."""
         metadata = self.resource.metadata
-        return (-self.resource.spec.priority, metadata.creation_timestamp or "", metadata.key, self.place)
+        return (-self.priority, metadata.creation_timestamp or "", metadata.key, self.place)
+
+    def could_run_on(self, node: Node) -> bool:
+        """Whether a node is one that it selects, and has no lasting taint that it does not tolerate."""
+        return could_run(self.selector, self.tolerations, node)
 
 
-def make_claims(resource: SchedExt) -> tuple[Claim, ...]:
+def make_claims(resource: SchedExt, ceiling: int | None = None) -> tuple[Claim, ...]:
     """What a resource wants: nothing while it is suspended or going; raises InvalidSelectorError."""
     if resource.spec.suspend or resource.metadata.deletion_timestamp:
         return ()
-    claims = []
-    for place, workload in enumerate(resolve_workloads(resource)):
-        selector = workload.parse_selector()
-        _check_labels(selector)
-        claims.append(Claim(resource, workload, place, selector))
-    return tuple(claims)
+    asked = resource.spec.priority
+    priority = asked if ceiling is None else min(asked, ceiling)
+    return tuple(
+        Claim(resource, workload, place, priority, workload.parse_selector())
+        for place, workload in enumerate(resolve_workloads(resource))
+    )
 
 
-def _check_labels(selector: Selector) -> None:
-    """Refuse what no label can be: weaker claims exclude it in their own DaemonSets, which would then be refused."""
-    for term in selector.terms:
-        for key, values in term.requirements:
-            if not key.is_field and not matches(LABEL_KEY, key.name):
-                raise InvalidSelectorError(f'no label can be called "{key.name}"')
-            for value in sorted((values.only or frozenset()) | values.never):
-                if not key.is_field and (len(value) > LABEL_LENGTH or not matches(LABEL_VALUE, value)):
-                    raise InvalidSelectorError(f'no label can be "{value}"')
-
-
-class Board:
-    """All claims there are, and quick answers to who meets whom; it costs what changed, not what there is."""
-
-    def __init__(self) -> None:
-        self._claims: dict[Key, tuple[Claim, ...]] = {}
-        self._index: SelectorIndex[tuple[Key, int]] = SelectorIndex()
-
-    def put(self, key: Key, claims: tuple[Claim, ...]) -> set[Key]:
-        """Take a resource's new claims for its old ones; the answer is whom that concerns besides it."""
-        before = self._claims.get(key, ())
-        concerned = self._find_concerned(before)
-        for claim in before:
-            self._index.remove((key, claim.place))
-        if claims:
-            self._claims[key] = claims
-        else:
-            self._claims.pop(key, None)
-        for claim in claims:
-            self._index.put((key, claim.place), claim.selector)
-        return (concerned | self._find_concerned(claims)) - {key}
-
-    def claims(self, key: Key) -> tuple[Claim, ...]:
-        """What a resource claims."""
-        return self._claims.get(key, ())
-
-    def rivals(self, claim: Claim) -> list[Claim]:
-        """The claims that some node could satisfy together with this one, the strongest first."""
-        met = self._index.find_intersecting(claim.selector)
-        # Not itself, nor what became of it while somebody still worked on what it was.
-        others = (self._claims[key][place] for key, place in met if (key, place) != (claim.owner, claim.place))
-        return sorted(others, key=lambda other: other.rank)
-
-    def _find_concerned(self, claims: Iterable[Claim]) -> set[Key]:
-        return {key for claim in claims for key, _ in self._index.find_intersecting(claim.selector)}
+def make_slot(daemonset: Key) -> str:
+    """A label's value that names a DaemonSet, and no other: a namespace has no dots, so the first one ends it."""
+    value = f"{daemonset.namespace}.{daemonset.name}"
+    if len(value) <= LABEL_LENGTH:
+        return value
+    digest = hashlib.sha256(value.encode()).hexdigest()[:10]
+    return f"{value[: LABEL_LENGTH - len(digest) - 1]}-{digest}"

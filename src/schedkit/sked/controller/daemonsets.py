@@ -1,10 +1,21 @@
 """A claim as a DaemonSet: exactly the described one unless more was asked for."""
 
+from collections.abc import Sequence
+from decimal import Decimal
+
 import msgspec
 
-from schedkit.sked.api.kubernetes import Affinity, NodeAffinity, ResourceRequirements
-from schedkit.sked.api.selectors import Selector
-from schedkit.sked.api.types import API_VERSION, KIND
+from schedkit.sked.api.container_rules import parse_quantity
+from schedkit.sked.api.kubernetes import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ResourceRequirements,
+)
+from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
+from schedkit.sked.api.types import API_VERSION, KIND, ON_DELETE, ROLLING_UPDATE
 from schedkit.sked.api.types import UpdateStrategy as AskedStrategy
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.objects import (
@@ -21,12 +32,16 @@ from schedkit.sked.controller.objects import (
 )
 from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 
+SLOT = "sked.schedkit.io/slot"  # on a node: who has the slot of its kernel
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
 
 
-def make_daemonset(claim: Claim, remaining: Selector | None) -> DaemonSet:
-    """The DaemonSet of a claim. `remaining` are the nodes left to it when stronger claims took some, else None."""
+def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
+    """The DaemonSet of a claim; with `slots`, one that keeps to nodes whose slot is free or says one of these.
+
+    Such a one is never rolled by Kubernetes: then adding or taking away that affinity restarts nothing.
+    """
     metadata, spec, workload = claim.resource.metadata, claim.resource.spec, claim.workload
     identity = {"name": claim.name}
     owner = OwnerReference(
@@ -49,7 +64,7 @@ def make_daemonset(claim: Claim, remaining: Selector | None) -> DaemonSet:
     pod = PodSpec(
         containers=(container,),
         node_selector=workload.node_selector,
-        affinity=_affinity(workload.affinity, remaining),
+        affinity=add_slot(workload.affinity, slots) if slots else workload.affinity,
         tolerations=workload.tolerations,
         priority_class_name=spec.priority_class_name or "",
         image_pull_secrets=spec.image_pull_secrets,
@@ -61,18 +76,82 @@ def make_daemonset(claim: Claim, remaining: Selector | None) -> DaemonSet:
         spec=DaemonSetSpec(
             selector=LabelSelector(match_labels=identity),
             template=PodTemplate(metadata=TemplateMeta(labels=identity | MANAGED_BY), spec=pod),
-            update_strategy=_strategy(spec.update_strategy),
+            update_strategy=UpdateStrategy(type=ON_DELETE) if slots else _strategy(spec.update_strategy),
         ),
     )
 
 
-def _affinity(asked: Affinity | None, remaining: Selector | None) -> Affinity | None:
-    if remaining is None:
-        return asked
+def add_slot(asked: Affinity | None, slots: Sequence[str]) -> Affinity:
+    """What is asked of nodes, and besides that their slot is free or says one of these."""
     own = (asked.node_affinity if asked else None) or NodeAffinity()
-    required = remaining.to_node_selector()
-    narrowed = msgspec.structs.replace(own, required_during_scheduling_ignored_during_execution=required)
-    return Affinity(node_affinity=narrowed)
+    required = own.required_during_scheduling_ignored_during_execution
+    free = NodeSelectorRequirement(key=SLOT, operator=DOES_NOT_EXIST)
+    given = NodeSelectorRequirement(key=SLOT, operator=IN, values=tuple(slots))
+    terms = tuple(
+        NodeSelectorTerm(match_expressions=(*term.match_expressions, more), match_fields=term.match_fields)
+        for term in (required.node_selector_terms if required else (NodeSelectorTerm(),))
+        if required is None or term.match_expressions or term.match_fields  # an empty one selects nothing
+        for more in (free, given)
+    )
+    # Nothing but empty terms: they stay, as there must be one.
+    narrowed = NodeSelector(node_selector_terms=terms) if terms else required
+    return Affinity(
+        node_affinity=msgspec.structs.replace(own, required_during_scheduling_ignored_during_execution=narrowed)
+    )
+
+
+def remove_slot(affinity: Affinity | None) -> Affinity | None:
+    """What is asked of nodes besides their slot, in the form that it was asked for."""
+    own = affinity.node_affinity if affinity else None
+    required = own.required_during_scheduling_ignored_during_execution if own else None
+    if own is None or required is None:
+        return affinity if own and own != NodeAffinity() else None
+    terms = dict.fromkeys(_without_slot(term) for term in required.node_selector_terms)
+    rest = NodeSelector(node_selector_terms=tuple(terms)) if tuple(terms) != (NodeSelectorTerm(),) else None
+    if required.node_selector_terms == tuple(terms):
+        rest = required
+    left = msgspec.structs.replace(own, required_during_scheduling_ignored_during_execution=rest)
+    return Affinity(node_affinity=left) if left != NodeAffinity() else None
+
+
+def follows_slot(daemonset: DaemonSet) -> bool:
+    """Whether it keeps to nodes whose slot is free or its own."""
+    affinity = daemonset.spec.template.spec.affinity
+    node = affinity.node_affinity if affinity else None
+    required = node.required_during_scheduling_ignored_during_execution if node else None
+    return any(
+        expression.key == SLOT
+        for term in (required.node_selector_terms if required else ())
+        for expression in term.match_expressions
+    )
+
+
+def same_pods(one: DaemonSet, other: DaemonSet) -> bool:
+    """Whether their pods differ in nothing but the nodes that the slot leaves them."""
+    return read_revision(one.spec.template) == read_revision(other.spec.template)
+
+
+def same_work(one: DaemonSet, other: DaemonSet) -> bool:
+    """Whether their pods do the same, wherever they run."""
+    return _read_work(one) == _read_work(other)
+
+
+def _read_work(daemonset: DaemonSet) -> bytes:
+    template = daemonset.spec.template
+    anywhere = msgspec.structs.replace(template.spec, node_selector={}, affinity=None, tolerations=())
+    return read_revision(msgspec.structs.replace(template, spec=anywhere))
+
+
+def read_revision(template: PodTemplate) -> bytes:
+    """A pod template as a value that is the same for two whose pods are the same, but for the slot."""
+    pod = template.spec
+    plain = msgspec.structs.replace(pod, affinity=remove_slot(pod.affinity), containers=_complete(pod.containers))
+    return msgspec.json.encode(msgspec.structs.replace(template, spec=plain), order="deterministic")
+
+
+def _without_slot(term: NodeSelectorTerm) -> NodeSelectorTerm:
+    expressions = tuple(expression for expression in term.match_expressions if expression.key != SLOT)
+    return msgspec.structs.replace(term, match_expressions=expressions)
 
 
 def _strategy(asked: AskedStrategy | None) -> UpdateStrategy | None:
@@ -95,25 +174,41 @@ def differs(wanted: DaemonSet, seen: DaemonSet) -> bool:
 def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
     replace = msgspec.structs.replace
     pod = spec.template.spec
-    containers = tuple(
-        replace(
-            container,
-            image_pull_policy=container.image_pull_policy or _default_pull_policy(container.image),
-            resources=container.resources or ResourceRequirements(),
-        )
-        for container in pod.containers
-    )
+    containers = _complete(pod.containers)
     strategy = spec.update_strategy or UpdateStrategy()
-    kind = strategy.type or "RollingUpdate"
+    kind = strategy.type or ROLLING_UPDATE
     pace = strategy.rolling_update or RollingUpdate()
-    if kind == "RollingUpdate":
+    if kind == ROLLING_UPDATE:
         pace = RollingUpdate(max_unavailable=1 if pace.max_unavailable is None else pace.max_unavailable)
     template = replace(spec.template, spec=replace(pod, containers=containers, affinity=pod.affinity or Affinity()))
     return replace(
         spec,
         template=template,
-        update_strategy=UpdateStrategy(type=kind, rolling_update=pace if kind == "RollingUpdate" else None),
+        update_strategy=UpdateStrategy(type=kind, rolling_update=pace if kind == ROLLING_UPDATE else None),
     )
+
+
+def _complete(containers: tuple[Container, ...]) -> tuple[Container, ...]:
+    """Containers with what Kubernetes fills in."""
+    return tuple(
+        msgspec.structs.replace(
+            container,
+            image_pull_policy=container.image_pull_policy or _default_pull_policy(container.image),
+            resources=_normalise(container.resources),
+        )
+        for container in containers
+    )
+
+
+def _normalise(resources: ResourceRequirements | None) -> ResourceRequirements:
+    """The API server writes quantities its own way: 1000m comes back as 1."""
+    if resources is None:
+        return ResourceRequirements()
+
+    def normalise(amounts: dict[str, int | str]) -> dict[str, int | str]:
+        return {name: str((parse_quantity(amount) or Decimal(0)).normalize()) for name, amount in amounts.items()}
+
+    return ResourceRequirements(limits=normalise(resources.limits), requests=normalise(resources.requests))
 
 
 def _default_pull_policy(image: str) -> str:

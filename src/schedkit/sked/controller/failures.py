@@ -14,7 +14,9 @@ LOOPING = "CrashLoopBackOff"  # the kubelet's word
 CRASH_LOOPING = "CrashLooping"  # ours
 # Waiting for these is how a healthy pod begins.
 BEGINNING = {"", "ContainerCreating", "PodInitializing"}
+ENDED = ("Failed", "Succeeded")
 MESSAGE_LENGTH = 500
+STEADY = timedelta(minutes=5)  # for so long it must run again before a crash is over: a loop must not look well
 OVERDUE = timedelta(seconds=60)  # beyond its grace a pod is killed, and its kubelet says so within seconds
 
 
@@ -28,25 +30,39 @@ class Crash:
     restarts: int
 
 
-def find_failures(pods: Iterable[Pod]) -> list[NodeFailure]:
-    """The pods that do not run, by node; a pod that is going is nobody's failure."""
-    found = (_find_failure(pod) for pod in pods if not pod.metadata.deletion_timestamp)
+def find_failures(pods: Iterable[Pod], now: datetime) -> list[NodeFailure]:
+    """The pods that do not run, or not for long enough again, by node; a pod that is going is nobody's failure."""
+    found = (_find_failure(pod, now) for pod in pods if not pod.metadata.deletion_timestamp)
     return sorted((failure for failure in found if failure), key=lambda failure: (failure.node, failure.pod))
 
 
 def find_crash(pod: Pod) -> Crash | None:
-    """The end that keeps a pod waiting for its restart.
+    """The last end of a pod's scheduler, when Kubernetes tells no reason of it.
 
-    Only then is it certain which log is meant: of the container before, also when it has started again meanwhile.
+    It is the same while the pod waits for its restart and after that: both times the container before is meant.
     """
     for status in pod.status.container_statuses:
-        if (
-            status.state.waiting
-            and status.state.waiting.reason == LOOPING
-            and not _read_why(status.last_state.terminated)
-        ):
+        if _read_why(status.last_state.terminated):
+            continue
+        if status.state.waiting and status.state.waiting.reason == LOOPING:
             return Crash(pod.metadata.key, pod.metadata.uid, status.name, status.restart_count)
+        if status.state.running and status.last_state.terminated:
+            return Crash(pod.metadata.key, pod.metadata.uid, status.name, status.restart_count - 1)
     return None
+
+
+def steady_in(pod: Pod, now: datetime) -> float | None:
+    """In how many seconds a scheduler that ended before has run for long enough; None when it never did, or has."""
+    left = [_steady_in(status, now) for status in pod.status.container_statuses]
+    return max((seconds for seconds in left if seconds is not None), default=None)
+
+
+def _steady_in(status: ContainerStatus, now: datetime) -> float | None:
+    running = status.state.running
+    if running is None or running.started_at is None or status.last_state.terminated is None:
+        return None
+    left = (datetime.fromisoformat(running.started_at) + STEADY - now).total_seconds()
+    return left if left > 0 else None
 
 
 def shorten(text: str, length: int) -> str:
@@ -70,12 +86,28 @@ def read_node(pod: Pod) -> str:
 
 def is_overdue(pod: Pod, now: datetime) -> bool:
     """Whether a pod should be gone for so long that its node must be dead, and nobody will ever tell that it went."""
+    left = overdue_in(pod, now)
+    return left is not None and left < 0
+
+
+def overdue_in(pod: Pod, now: datetime) -> float | None:
+    """In how many seconds a pod that is going is overdue; None when it is not going."""
     due = pod.metadata.deletion_timestamp
-    return due is not None and datetime.fromisoformat(due) + OVERDUE < now
+    return None if due is None else (datetime.fromisoformat(due) + OVERDUE - now).total_seconds()
 
 
-def _find_failure(pod: Pod) -> NodeFailure | None:
-    described = _describe(pod)
+def is_ready(pod: Pod) -> bool:
+    """Whether a pod is ready."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
+
+
+def is_unschedulable(pod: Pod) -> bool:
+    """Whether a pod waits for a node that does not take it."""
+    return any(condition.type == "PodScheduled" and condition.status == "False" for condition in pod.status.conditions)
+
+
+def _find_failure(pod: Pod, now: datetime) -> NodeFailure | None:
+    described = _describe(pod, now)
     if described is None:
         return None
     reason, message = described
@@ -83,23 +115,23 @@ def _find_failure(pod: Pod) -> NodeFailure | None:
     return NodeFailure(node=read_node(pod), pod=pod.metadata.name, reason=reason, message=message)
 
 
-def _describe(pod: Pod) -> tuple[str, str] | None:
+def _describe(pod: Pod, now: datetime) -> tuple[str, str] | None:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             return "Unschedulable", condition.message or condition.reason
     if pod.status.phase == "Failed":
         return pod.status.reason or "Failed", pod.status.message or "the pod failed"
     for status in pod.status.container_statuses:
-        if described := _describe_container(status):
+        if described := _describe_container(status, now):
             return described
     return None
 
 
-def _describe_container(status: ContainerStatus) -> tuple[str, str] | None:
+def _describe_container(status: ContainerStatus, now: datetime) -> tuple[str, str] | None:
     waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
     if waiting and waiting.reason in PULL:
         return "PullFailed", _strip_back_off(waiting)
-    if (waiting and waiting.reason == LOOPING) or status.state.terminated:
+    if (waiting and waiting.reason == LOOPING) or status.state.terminated or _steady_in(status, now) is not None:
         return CRASH_LOOPING, _describe_end(ended)
     if waiting and waiting.reason not in BEGINNING:
         return waiting.reason, waiting.message

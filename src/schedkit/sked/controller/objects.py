@@ -15,6 +15,9 @@ SCHEDEXTS = Resource(GROUP, VERSION, PLURAL, KIND)
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 PODS = Resource("", "v1", "pods", "Pod")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = Resource("", "v1", "events", "Event")
+REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 
 
 class SchedExt(Model, frozen=True):
@@ -130,9 +133,16 @@ class StateTerminated(Model, frozen=True):
     message: str = ""
 
 
+class StateRunning(Model, frozen=True):
+    """Since when a container runs."""
+
+    started_at: str | None = None
+
+
 class ContainerState(Model, frozen=True):
     """One of these is set."""
 
+    running: StateRunning | None = None
     waiting: StateWaiting | None = None
     terminated: StateTerminated | None = None
 
@@ -181,7 +191,98 @@ class Pod(Model, frozen=True):
     status: PodStatus = PodStatus()
 
 
+class Taint(Model, frozen=True):
+    """What keeps pods off a node that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Model, frozen=True):
+    """What an administrator or a controller says of a node."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeCondition(Model, frozen=True):
+    """One aspect of a node's state, without the time of its heartbeat."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(Model, frozen=True):
+    """What the kubelet says of a node."""
+
+    conditions: tuple[NodeCondition, ...] = ()
+
+
 class Node(Model, frozen=True):
-    """A node, of which only the labels matter here: heartbeats change nothing that is decoded."""
+    """A node, of which only this matters here: heartbeats change nothing that is decoded."""
 
     metadata: ObjectMeta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether its kubelet says that it is well; where it never said anything, it is not."""
+        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+
+
+class Namespace(Model, frozen=True):
+    """A namespace, of which only the labels matter."""
+
+    metadata: ObjectMeta
+
+
+class InvolvedObject(Model, frozen=True):
+    """What an Event is about."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class EventSeries(Model, frozen=True):
+    """An Event that came more than once."""
+
+    last_observed_time: str | None = None
+
+
+class Event(Model, frozen=True):
+    """Why a controller could not do something."""
+
+    metadata: ObjectMeta
+    involved_object: InvolvedObject = InvolvedObject()
+    message: str = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: EventSeries | None = None
+
+    @property
+    def time(self) -> str:
+        """When it came last."""
+        series = self.series.last_observed_time if self.series else None
+        return series or self.last_timestamp or self.event_time or self.metadata.creation_timestamp or ""
+
+
+class RevisionSpec(Model, frozen=True):
+    """What of a DaemonSet's spec makes a revision."""
+
+    template: PodTemplate
+
+
+class RevisionData(Model, frozen=True):
+    """A patch that makes a DaemonSet what it was."""
+
+    spec: RevisionSpec
+
+
+class ControllerRevision(Model, frozen=True):
+    """A pod template that a DaemonSet has, or had."""
+
+    metadata: ObjectMeta
+    data: RevisionData

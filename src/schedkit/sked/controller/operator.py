@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from schedkit.errors import UsageError
-from schedkit.sked.controller.lastwords import LastWords
+from schedkit.sked.controller.crash_logs import CrashLogs
+from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.objects import SCHEDEXTS
 from schedkit.sked.controller.reconciler import Reconciler
-from schedkit.sked.controller.telling import Teller
-from schedkit.sked.controller.watching import connect, watch_cluster
+from schedkit.sked.controller.revisions import RevisionCache
+from schedkit.sked.controller.status_writer import StatusWriter
+from schedkit.sked.controller.wiring import Wiring, make_informers, make_world
 from schedkit.sked.kube.authorization import Gate
 from schedkit.sked.kube.certificates import CertificateFiles, ServingCertificate, make_self_signed_context
 from schedkit.sked.kube.client import Client
@@ -28,7 +30,9 @@ from schedkit.sked.kube.workers import Controller
 
 LEASE = "b4c95cb3.schedkit.io"  # the Go operator's: the two can take over from each other
 CONTROLLER = "schedext"
+SLOTS = "slot"  # the queue of nodes whose slot is to be decided
 COMPONENT = "sked-controller"
+SOON_SECONDS = 0.1  # what pods and nodes change is looked at together: they come in waves
 
 _logger = logging.getLogger(__name__)
 
@@ -44,6 +48,7 @@ class Options:
     health_address: str = ":8081"
     namespaces: Sequence[str] = ()
     workers: int = 16
+    priority_ceiling: int = 0
 
 
 async def run_operator(access: Access, options: Options) -> None:
@@ -54,25 +59,44 @@ async def run_operator(access: Access, options: Options) -> None:
     async with Client(access, registry=registry) as client:
         recorder = Recorder(client, COMPONENT, identity)
         queue: Queue[Key] = Queue(CONTROLLER, registry=registry)
-        watching = watch_cluster(client, options.namespaces)
+        nodes: Queue[str] = Queue(SLOTS, registry=registry)
+        informers = make_informers(client)
+        world = make_world(informers, options.namespaces)
 
         def record(metadata: ObjectMeta, kind: EventType, reason: str, note: str) -> None:
             recorder.record(refer_to(SCHEDEXTS, metadata), kind, reason, "Reconcile", note)
 
-        last_words = LastWords(client, queue.add)
-        teller = Teller(client, record, utc_now)
-        reconciler = Reconciler(client, watching.world, teller, last_words, utc_now)
-        connect(watching, queue.add, reconciler.blocked, last_words.forget)
+        crash_logs = CrashLogs(client, queue.add)
+        revisions = RevisionCache(client, queue.add)
+        status_writer = StatusWriter(client, record, utc_now)
+        wiring = Wiring(
+            world,
+            wake=queue.add,
+            wake_soon=lambda key: queue.add_after(key, SOON_SECONDS),
+            wake_node=nodes.add,
+            forget_pod=crash_logs.forget,
+            forget_daemonset=revisions.forget,
+            forget_resource=status_writer.forget,
+            ceiling=options.priority_ceiling,
+            now=utc_now,
+        )
         elector = None
         if options.leader_elect:
             elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
+        executor = Executor(client, lambda: elector is None or elector.holds)
+        reconciler = Reconciler(world, wiring, executor, status_writer, crash_logs, revisions, utc_now)
+        wiring.connect(informers)
         certificate = _read_certificate(options)
         manager = Manager(
-            informers=watching.world.informers,
-            controllers=[Controller(queue, reconciler.reconcile, workers=options.workers, registry=registry)],
+            informers=informers.needed,
+            optional_informers=informers.optional,
+            controllers=[
+                Controller(queue, reconciler.reconcile, workers=options.workers, registry=registry),
+                Controller(nodes, reconciler.reconcile_node, workers=options.workers, registry=registry),
+            ],
             elector=elector,
             recorder=recorder,
-            background=[last_words.run],
+            background=[crash_logs.run, revisions.run],
         )
         manager.servers = _make_servers(options, manager, registry, Gate(client), certificate)
         async with stop_on_signals(manager):

@@ -1,4 +1,4 @@
-"""What would be created for resources in a file: the same planning, offline."""
+"""What would be created for resources in a file: the same claims and DaemonSets, without a cluster."""
 
 from collections.abc import Sequence
 
@@ -6,33 +6,21 @@ import msgspec
 import yaml
 
 from schedkit.sked.api.types import SchedExt as FileSchedExt
-from schedkit.sked.controller.claims import Board, Claim, make_claims
+from schedkit.sked.controller.claims import make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, SchedExt
-from schedkit.sked.controller.reconciler import subtract
 
 
 def plan(resources: Sequence[FileSchedExt]) -> list[DaemonSet]:
-    """The DaemonSets of the resources, as if these were all there are and were created in this order."""
-    board = Board()
-    claims: list[Claim] = []
-    for place, given in enumerate(resources):
-        resource = msgspec.convert(msgspec.to_builtins(given), SchedExt)
-        metadata = msgspec.structs.replace(
-            resource.metadata,
-            namespace=resource.metadata.namespace or "default",
-            creation_timestamp=resource.metadata.creation_timestamp or f"{place:06}",
-        )
-        resource = msgspec.structs.replace(resource, metadata=metadata)
-        own = make_claims(resource)
-        board.put(metadata.key, own)
-        claims += own
+    """The DaemonSets of the resources; who gets a node that two of them select is decided in the cluster."""
     planned = []
-    for claim in claims:
-        winners = tuple(rival for rival in board.rivals(claim) if rival.rank < claim.rank)
-        remaining = subtract(claim.selector, winners)
-        if remaining is not None:
-            planned.append(make_daemonset(claim, remaining if winners else None))
+    for given in resources:
+        resource = msgspec.convert(msgspec.to_builtins(given), SchedExt)
+        namespace = resource.metadata.namespace or "default"
+        metadata = msgspec.structs.replace(resource.metadata, namespace=namespace)
+        planned += [
+            make_daemonset(claim) for claim in make_claims(msgspec.structs.replace(resource, metadata=metadata))
+        ]
     return planned
 
 

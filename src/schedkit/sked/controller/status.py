@@ -1,93 +1,87 @@
-"""The status of a resource: a pure function of what was asked for and what was seen."""
+"""The status of a resource: a pure function of what was asked for, planned and seen."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from schedkit.sked.api.kubernetes import Condition
-from schedkit.sked.api.types import (
+from schedkit.sked.api.conditions import (
     CONFLICTED,
     DEGRADED,
-    FAILURES_TOLD,
     PROGRESSING,
     READY,
+    RECONCILING,
+    STALLED,
     SUSPENDED,
+    Reason,
+)
+from schedkit.sked.api.kubernetes import Condition
+from schedkit.sked.api.types import (
+    FAILURES_TOLD,
+    WINNERS_TOLD,
     NodeCounts,
     NodeFailure,
     PoolStatus,
     SchedExtStatus,
 )
 from schedkit.sked.api.workloads import resolve_workloads, short_scheduler_name
-from schedkit.sked.controller.claims import Claim
-from schedkit.sked.controller.objects import DaemonSet, SchedExt
+from schedkit.sked.controller.failures import shorten
+from schedkit.sked.controller.health import Health
+from schedkit.sked.controller.objects import SchedExt
+from schedkit.sked.controller.plan import Plan, Trouble
 
-UNREADABLE = "Unreadable"
+MESSAGE_LENGTH = 1024
 # Until nodes report, this is all that can be said of kernels.
 ATTACHMENT = "whether the kernels attached it is unknown: no node reports"
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """Why the controller could not do its part."""
-
-    reason: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one claim."""
-
-    claim: Claim
-    seen: DaemonSet | None  # None: there is no DaemonSet (yet)
-    current: bool  # whether the one seen is the one wanted
-    winners: tuple[Claim, ...] = ()
-    losers: tuple[Claim, ...] = ()
-    nothing_left: bool = False  # the winners take every node
-    waiting: str = ""  # what it waits for before it may take its nodes
-    written: bool = False  # just now, and not in sight yet
-    trouble: Trouble | None = None
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 def make_status(
-    resource: SchedExt,
-    outcomes: Sequence[Outcome],
+    plan: Plan,
+    healths: Sequence[Health],
     failures: Sequence[NodeFailure],
-    leaving: int,
+    undecided: str,
     now: str,
     trouble: Trouble | None = None,
 ) -> SchedExtStatus:
-    """The whole status; `leaving` counts pods of DaemonSets that are no longer wanted."""
-    pools = tuple(_pool(outcome) for outcome in outcomes)
+    """The whole status; `undecided` says why nodes cannot be labelled, if they cannot."""
+    resource = plan.resource
+    pools = tuple(_pool(health) for health in healths)
     nodes = _sum([pool.nodes or NodeCounts() for pool in pools])
+    failed = sum(health.failed for health in healths)
+    trouble = trouble or plan.trouble or _find_trouble(healths, undecided)
+    progressing = _progressing(plan, healths, nodes)
     conditions = [
-        _ready(resource, outcomes, nodes, failures, leaving, trouble),
-        _progressing(resource, outcomes, nodes, leaving),
-        _degraded(failures, trouble),
-        _conflicted(outcomes),
+        _ready(plan, healths, nodes, failures, failed, trouble),
+        _condition(RECONCILING, progressing.status, progressing.reason, progressing.message),
+        _stalled(trouble, failures),
+        progressing,
+        _degraded(healths, failures, failed, trouble),
+        _conflicted(healths, nodes, undecided),
         _suspended(resource),
     ]
     generation = resource.metadata.generation
-    ready = conditions[0]
     images = list(dict.fromkeys(pool.image for pool in pools if pool.image))
     return SchedExtStatus(
         observed_generation=generation,
-        summary="Ready" if ready.status == "True" and ready.reason == "Ready" else ready.reason,
+        priority=healths[0].plan.claim.priority if healths else resource.spec.priority,
+        summary=conditions[0].reason,
         scheduler=",".join(dict.fromkeys(short_scheduler_name(image) for image in images)),
         image=",".join(images),
         nodes=nodes,
         conditions=_keep_times(resource.status.conditions, conditions, generation, now),
         pools=pools,
         failures=tuple(failures[:FAILURES_TOLD]),
-        failure_count=len(failures),
+        failure_count=failed,
     )
 
 
 def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedExtStatus:
     """The status while the cluster may not be looked at: everything that is seen there is unknown."""
     conditions = [
-        *(_condition(type_, "Unknown", trouble.reason, trouble.message) for type_ in (READY, PROGRESSING)),
+        *(_condition(type_, "Unknown", trouble.reason, trouble.message) for type_ in (READY, RECONCILING)),
+        _condition(STALLED, "True", trouble.reason, trouble.message),
+        _condition(PROGRESSING, "Unknown", trouble.reason, trouble.message),
         _condition(DEGRADED, "True", trouble.reason, trouble.message),
         _condition(CONFLICTED, "Unknown", trouble.reason, trouble.message),
         _suspended(resource),
@@ -107,39 +101,39 @@ def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedEx
 def make_unreadable_status(generation: int, before: SchedExtStatus, fault: str, now: str) -> SchedExtStatus:
     """The status of a resource whose spec is not understood, as it was stored before there was validation."""
     message = f"spec does not fit its definition: {fault}; its DaemonSets are left as they are"
+    unknown = (RECONCILING, PROGRESSING, CONFLICTED, SUSPENDED)
     conditions = [
-        _condition(READY, "False", UNREADABLE, message),
-        _condition(PROGRESSING, "Unknown", UNREADABLE, message),
-        _condition(DEGRADED, "True", UNREADABLE, message),
-        *(_condition(type_, "Unknown", UNREADABLE, message) for type_ in (CONFLICTED, SUSPENDED)),
+        _condition(READY, "False", Reason.UNREADABLE, message),
+        *(_condition(type_, "True", Reason.UNREADABLE, message) for type_ in (STALLED, DEGRADED)),
+        *(_condition(type_, "Unknown", Reason.UNREADABLE, message) for type_ in unknown),
     ]
     return SchedExtStatus(
         observed_generation=generation,
-        summary=UNREADABLE,
+        summary=Reason.UNREADABLE,
         conditions=_keep_times(before.conditions, conditions, generation, now),
     )
 
 
-def _pool(outcome: Outcome) -> PoolStatus:
-    seen = outcome.seen
-    return PoolStatus(
-        name=outcome.claim.workload.pool,
-        daemon_set=seen.metadata.name if seen else "",
-        image=outcome.claim.workload.sched,
-        nodes=_counts(seen) if seen else NodeCounts(),
-        excluded_by=tuple(dict.fromkeys(str(winner.owner) for winner in outcome.winners)),
+def shorten_status(status: SchedExtStatus) -> SchedExtStatus:
+    """A status that the API server takes when it refused the whole one: the conditions in few words."""
+    conditions = tuple(replace(condition, message=shorten(condition.message, 200)) for condition in status.conditions)
+    return SchedExtStatus(
+        observed_generation=status.observed_generation,
+        summary=status.summary,
+        nodes=status.nodes,
+        conditions=conditions,
+        failure_count=status.failure_count,
     )
 
 
-def _counts(seen: DaemonSet) -> NodeCounts:
-    status = seen.status
-    return NodeCounts(
-        desired=status.desired_number_scheduled,
-        scheduled=status.current_number_scheduled,
-        ready=status.number_ready,
-        updated=status.updated_number_scheduled,
-        unavailable=status.number_unavailable,
-        misscheduled=status.number_misscheduled,
+def _pool(health: Health) -> PoolStatus:
+    claim, seen = health.plan.claim, health.plan.seen
+    return PoolStatus(
+        name=claim.workload.pool,
+        daemon_set=seen.metadata.name if seen else "",
+        image=claim.workload.sched,
+        nodes=health.nodes,
+        excluded_by=tuple(str(winner) for winner in health.winners[:WINNERS_TOLD]),
     )
 
 
@@ -148,92 +142,112 @@ def _sum(counts: Sequence[NodeCounts]) -> NodeCounts:
     return NodeCounts(**{name: sum(getattr(count, name) for count in counts) for name in names})
 
 
-def _is_settled(outcome: Outcome) -> bool:
-    """Whether the DaemonSet controller has carried out what was asked of it."""
-    if outcome.seen is None:
-        return outcome.nothing_left
-    status = outcome.seen.status
-    rolled_out = status.updated_number_scheduled >= status.desired_number_scheduled
-    return (
-        outcome.current
-        and status.observed_generation >= outcome.seen.metadata.generation
-        and rolled_out
-        and status.number_unavailable == 0
-        and status.number_misscheduled == 0
-    )
+def _find_trouble(healths: Sequence[Health], undecided: str) -> Trouble | None:
+    for health in healths:
+        if health.plan.trouble:
+            return health.plan.trouble
+        if undecided and health.plan.waiting and health.plan.standing.unlabelled:
+            return Trouble(Reason.NOT_WRITABLE, health.plan.waiting)
+    return None
 
 
 def _ready(
-    resource: SchedExt,
-    outcomes: Sequence[Outcome],
+    plan: Plan,
+    healths: Sequence[Health],
     nodes: NodeCounts,
     failures: Sequence[NodeFailure],
-    leaving: int,
+    failed: int,
     trouble: Trouble | None,
 ) -> Condition:
     if trouble:
         return _condition(READY, "False", trouble.reason, trouble.message)
-    if resource.spec.suspend:
-        if leaving:
-            return _condition(READY, "False", "Suspending", f"{leaving} pods are still on their nodes")
-        return _condition(READY, "True", "Suspended", "suspended: no scheduler is run")
-    if all(outcome.nothing_left for outcome in outcomes):
-        return _condition(READY, "False", "Conflicted", "stronger resources have every node that this one selects")
+    if plan.resource.spec.suspend:
+        if plan.leaving:
+            return _condition(READY, "False", Reason.SUSPENDING, f"{plan.leaving} pods are still on their nodes")
+        return _condition(READY, "True", Reason.SUSPENDED, "suspended: no scheduler is run")
     if failures:
-        told = f"{failures[0].node}: {failures[0].message}"
-        return _condition(READY, "False", failures[0].reason, f"{len(failures)} nodes fail, first {told}")
-    if leaving or not all(_is_settled(outcome) for outcome in outcomes):
-        return _condition(READY, "False", "Progressing", f"{nodes.ready} of {nodes.desired} pods are ready")
+        first = failures[0]
+        where = f"{first.node}: " if first.node else ""
+        return _condition(READY, "False", first.reason, f"{failed} nodes fail, first {where}{first.message}")
+    if plan.leaving or not all(health.settled for health in healths):
+        return _condition(READY, "False", Reason.PROGRESSING, f"{nodes.ready} of {nodes.desired} pods are ready")
+    if nodes.desired == 0 and nodes.yielded + nodes.reserved:
+        return _condition(READY, "False", Reason.CONFLICTED, "others have every node that this one selects")
     if nodes.desired == 0:
-        return _condition(READY, "True", "NoNodes", "no node is selected")
-    return _condition(READY, "True", "Ready", f"{nodes.ready} of {nodes.desired} pods are ready; {ATTACHMENT}")
+        return _condition(READY, "True", Reason.NO_NODES, "no node is selected")
+    excused = nodes.not_ready + nodes.cordoned
+    aside = f", {excused} nodes are NotReady or cordoned" if excused else ""
+    if any(health.plan.narrowed for health in healths):
+        aside += ", somebody else changed which nodes are selected"
+    return _condition(
+        READY, "True", Reason.READY, f"{nodes.ready} of {nodes.desired} pods are ready{aside}; {ATTACHMENT}"
+    )
 
 
-def _progressing(resource: SchedExt, outcomes: Sequence[Outcome], nodes: NodeCounts, leaving: int) -> Condition:
-    if waiting := next((outcome.waiting for outcome in outcomes if outcome.waiting), ""):
-        return _condition(PROGRESSING, "True", "WaitingForNodes", waiting)
-    if leaving:
-        return _condition(PROGRESSING, "True", "Removing", f"{leaving} pods are still on their nodes")
-    if resource.spec.suspend or all(_is_settled(outcome) for outcome in outcomes):
-        return _condition(PROGRESSING, "False", "Settled", "everything asked for has been carried out")
+def _progressing(plan: Plan, healths: Sequence[Health], nodes: NodeCounts) -> Condition:
+    if waiting := next((health.plan.waiting for health in healths if health.plan.waiting), ""):
+        return _condition(PROGRESSING, "True", Reason.WAITING_FOR_NODES, waiting)
+    if pending := sorted(name for health in healths for name in health.plan.standing.pending):
+        more = f" and {len(pending) - 1} more" if len(pending) > 1 else ""
+        message = f"waits until another scheduler has left node {pending[0]}{more}"
+        return _condition(PROGRESSING, "True", Reason.WAITING_FOR_NODES, message)
+    if plan.leaving:
+        return _condition(PROGRESSING, "True", Reason.REMOVING, f"{plan.leaving} pods are still on their nodes")
+    if plan.resource.spec.suspend or all(health.settled for health in healths):
+        return _condition(PROGRESSING, "False", Reason.SETTLED, "everything asked for has been carried out")
     told = f"{nodes.updated} of {nodes.desired} nodes have the newest pod, {nodes.ready} pods are ready"
-    return _condition(PROGRESSING, "True", "RollingOut", told)
+    return _condition(PROGRESSING, "True", Reason.ROLLING_OUT, told)
 
 
-def _degraded(failures: Sequence[NodeFailure], trouble: Trouble | None) -> Condition:
+def _stalled(trouble: Trouble | None, failures: Sequence[NodeFailure]) -> Condition:
+    if trouble:
+        return _condition(STALLED, "True", trouble.reason, trouble.message)
+    if failures and failures[0].reason == Reason.FAILED_CREATE:
+        return _condition(STALLED, "True", Reason.FAILED_CREATE, failures[0].message)
+    return _condition(STALLED, "False", Reason.NOT_STALLED, "nothing keeps the operator from going on")
+
+
+def _degraded(
+    healths: Sequence[Health], failures: Sequence[NodeFailure], failed: int, trouble: Trouble | None
+) -> Condition:
     if trouble:
         return _condition(DEGRADED, "True", trouble.reason, trouble.message)
     if failures:
         reasons = list(dict.fromkeys(failure.reason for failure in failures))
-        reason = reasons[0] if len(reasons) == 1 else "SeveralFailures"
-        return _condition(DEGRADED, "True", reason, f"the scheduler does not run on {len(failures)} nodes")
-    return _condition(DEGRADED, "False", "NoFailures", "no node fails")
+        reason = reasons[0] if len(reasons) == 1 else Reason.SEVERAL_FAILURES
+        return _condition(DEGRADED, "True", reason, f"the scheduler does not run on {failed} nodes")
+    if drifted := next((health.plan.claim.name for health in healths if health.plan.drifted), ""):
+        message = f"somebody else added fields to DaemonSet {drifted}; what it runs may not be what spec says"
+        return _condition(DEGRADED, "True", Reason.MODIFIED_BY_OTHERS, message)
+    return _condition(DEGRADED, "False", Reason.NO_FAILURES, "no node fails")
 
 
-def _conflicted(outcomes: Sequence[Outcome]) -> Condition:
-    winners = _names(winner for outcome in outcomes for winner in outcome.winners)
-    losers = _names(loser for outcome in outcomes for loser in outcome.losers)
-    if winners:
-        return _condition(CONFLICTED, "True", "Yields", f"yields the nodes that it selects too to {', '.join(winners)}")
-    if losers:
+def _conflicted(healths: Sequence[Health], nodes: NodeCounts, undecided: str) -> Condition:
+    if undecided and (names := sorted(name for health in healths for name in health.plan.standing.unlabelled)):
+        message = f"other resources select {len(names)} nodes too, first {names[0]}, and sked cannot label nodes"
+        return _condition(CONFLICTED, "True", Reason.UNDECIDED, message)
+    if nodes.yielded:
+        winners = list(dict.fromkeys(str(winner) for health in healths for winner in health.winners))
+        told = ", ".join(winners[:3]) + (f" and {len(winners) - 3} more" if len(winners) > 3 else "")
+        return _condition(CONFLICTED, "True", Reason.YIELDS, f"yields {nodes.yielded} nodes to {told}")
+    if nodes.reserved:
         return _condition(
-            CONFLICTED, "True", "GoesFirst", f"has the nodes that are selected too by {', '.join(losers)}"
+            CONFLICTED, "False", Reason.RESERVED, f"{nodes.reserved} nodes are reserved by their slot label"
         )
-    return _condition(CONFLICTED, "False", "NoOverlap", "no other resource selects its nodes")
-
-
-def _names(claims: Iterable[Claim]) -> list[str]:
-    return list(dict.fromkeys(f"{claim.owner} (priority {claim.resource.spec.priority})" for claim in claims))
+    return _condition(CONFLICTED, "False", Reason.NO_OVERLAP, "no other resource has nodes that this one selects")
 
 
 def _suspended(resource: SchedExt) -> Condition:
     if resource.spec.suspend:
-        return _condition(SUSPENDED, "True", "Asked", "spec.suspend is true")
-    return _condition(SUSPENDED, "False", "NotAsked", "spec.suspend is not true")
+        return _condition(SUSPENDED, "True", Reason.ASKED, "spec.suspend is true")
+    return _condition(SUSPENDED, "False", Reason.NOT_ASKED, "spec.suspend is not true")
 
 
 def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
-    return Condition(type=type_, status=status, reason=reason, message=message, last_transition_time="")
+    """A condition within the bounds of its definition: a kubelet's reason may be any text."""
+    fitting = str(reason) if _REASON.fullmatch(reason) else "Other"
+    text = shorten(message, MESSAGE_LENGTH)
+    return Condition(type=type_, status=status, reason=fitting, message=text, last_transition_time="")
 
 
 def _keep_times(

@@ -66,6 +66,12 @@ class ApiError(SchedkitError):
         self.retry_after = retry_after
 
     @property
+    def is_permanent(self) -> bool:
+        """Whether the same request will be refused again until a person changes something."""
+        # Not only 400: to a quantity that is none, apply says 500, with a reason of its own.
+        return isinstance(self, ForbiddenError | InvalidError) or self.code in (400, 413, 500)
+
+    @property
     def is_version_too_large(self) -> bool:
         """Whether we asked for a version that the server has not come to, as after etcd was restored."""
         return any(cause.reason == "ResourceVersionTooLarge" for cause in self.status.details.causes)

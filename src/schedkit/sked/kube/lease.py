@@ -151,6 +151,11 @@ class Elector:
         """Whether the lease says that we lead."""
         return self.holder == self.identity
 
+    @property
+    def holds(self) -> bool:
+        """Whether we lead, and our last renewal is not so old that somebody else may by now."""
+        return self.leads and self._observed is not None and self._observed.is_held(self._clock())
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, lead until that ends, release the lease; losing it cancels `lead` and raises."""
         await self._acquire()

@@ -9,9 +9,9 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller import lastwords
+from schedkit.sked.controller import crash_logs as module
+from schedkit.sked.controller.crash_logs import CrashLogs, parse_log
 from schedkit.sked.controller.failures import Crash
-from schedkit.sked.controller.lastwords import LastWords, parse_words
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_kube.tools import fake_client, status, until
 
@@ -48,12 +48,12 @@ CRASH = Crash(Key("default", "pod"), "uid-1", "scx", 4)
     ],
 )
 def test_words_are_the_lines_that_say_why(log: str, words: str) -> None:
-    assert parse_words(log) == words
+    assert parse_log(log) == words
 
 
 def test_words_are_capped() -> None:
-    words = parse_words("error: " + "x" * 5000)
-    assert len(words) == lastwords.WORDS_LENGTH
+    words = parse_log("error: " + "x" * 5000)
+    assert len(words) == module.LOG_LENGTH
     assert words.endswith("x…")
 
 
@@ -61,8 +61,8 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @asynccontextmanager
-async def listening(answer: Answer) -> AsyncIterator[tuple[LastWords, list[Key], list[web.Request]]]:
-    """Running LastWords, whom they woke, and what the server was asked."""
+async def listening(answer: Answer) -> AsyncIterator[tuple[CrashLogs, list[Key], list[web.Request]]]:
+    """Running CrashLogs, whom they woke, and what the server was asked."""
     woken: list[Key] = []
     asked: list[web.Request] = []
 
@@ -71,7 +71,7 @@ async def listening(answer: Answer) -> AsyncIterator[tuple[LastWords, list[Key],
         return await answer(request)
 
     async with fake_client(handle) as client:
-        words = LastWords(client, woken.append)
+        words = CrashLogs(client, woken.append)
         running = asyncio.ensure_future(words.run())
         try:
             yield words, woken, asked
@@ -142,7 +142,7 @@ def test_log_that_cannot_be_read_is_said_in_a_word_and_not_asked_for_again(refus
 
 
 def test_node_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lastwords, "SECONDS", 0.05)
+    monkeypatch.setattr(module, "SECONDS", 0.05)
 
     async def hang(_request: web.Request) -> web.Response:
         await asyncio.Event().wait()

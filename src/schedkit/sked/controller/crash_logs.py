@@ -16,7 +16,7 @@ from schedkit.sked.kube.objects import Key
 
 READERS = 8
 LINES, BYTES = 20, 1 << 16
-WORDS_LENGTH = 300
+LOG_LENGTH = 300
 SECONDS = 10.0  # a node that answers at all does so in less
 NO_ANSWER = "NoAnswer"
 
@@ -26,18 +26,18 @@ _BEGINS_COMPLAINT = re.compile(r"\W*(?:error|fatal|panic|thread '[^']*' (?:\(\d+
 _COMPLAINS = re.compile(r"error|fail|fatal|panic|cannot|could not|unable|ejected|denied|refused|busy", re.IGNORECASE)
 
 
-def parse_words(log: str) -> str:
+def parse_log(log: str) -> str:
     """The lines at the end of a log that say why, as one: from the last complaint on, else the very last line."""
     lines = [_TIME.sub("", _TERMINAL_CODES.sub("", line).strip()) for line in log.splitlines()]
     lines = [line for line in lines if line]
     for pattern in (_BEGINS_COMPLAINT.match, _COMPLAINS.search):
         if found := [place for place, line in enumerate(lines) if pattern(line)]:
-            return shorten(" ".join(lines[found[-1] :]), WORDS_LENGTH)
-    return shorten(lines[-1], WORDS_LENGTH) if lines else ""
+            return shorten(" ".join(lines[found[-1] :]), LOG_LENGTH)
+    return shorten(lines[-1], LOG_LENGTH) if lines else ""
 
 
-class LastWords:
-    """The last words of crashed schedulers, as far as they are known; whoever asked is woken when they are."""
+class CrashLogs:
+    """What the logs of crashed schedulers say, as far as it is known; whoever asked is woken when it is."""
 
     def __init__(self, client: Client, wake: Callable[[Key], None]) -> None:
         self._client = client
@@ -47,10 +47,10 @@ class LastWords:
         self._waiting: asyncio.Queue[tuple[Key, Crash]] = asyncio.Queue()
 
     def complete(self, resource: Key, failure: NodeFailure, crash: Crash, before: Sequence[NodeFailure]) -> NodeFailure:
-        """A failure with the scheduler's last words; until they are known, as it was told before, if it was."""
-        restarts, words = self._known.get(crash.uid, (-1, ""))
+        """A failure with what the scheduler's log says; until that is known, as it was told before, if it was."""
+        restarts, said = self._known.get(crash.uid, (-1, ""))
         if restarts == crash.restarts:
-            return replace(failure, message=failure.message + words)
+            return replace(failure, message=failure.message + said)
         if self._asked.get(crash.uid) != crash.restarts:
             self._asked[crash.uid] = crash.restarts
             self._waiting.put_nowait((resource, crash))
@@ -73,10 +73,10 @@ class LastWords:
             resource, crash = await self._waiting.get()
             if self._asked.get(crash.uid) != crash.restarts:
                 continue  # gone, or ended once more meanwhile
-            words = await self._fetch(crash)
+            said = await self._fetch(crash)
             if self._asked.get(crash.uid) == crash.restarts:
                 del self._asked[crash.uid]
-                self._known[crash.uid] = crash.restarts, words
+                self._known[crash.uid] = crash.restarts, said
                 self._wake(resource)
 
     async def _fetch(self, crash: Crash) -> str:
@@ -93,8 +93,8 @@ class LastWords:
             )
         except SchedkitError as error:
             return f"; its log could not be read: {_say_why(error)}"
-        words = parse_words(log)
-        return f": {words}" if words else "; its log says nothing"
+        said = parse_log(log)
+        return f": {said}" if said else "; its log says nothing"
 
 
 def _say_why(error: SchedkitError) -> str:

@@ -1,22 +1,28 @@
-"""What the resources are told: statuses where they differ, an Event for each transition."""
+"""Writes the statuses of resources where they differ, not too often, and an Event for each transition."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 import msgspec
 
+from schedkit.sked.api.conditions import DEGRADED, RECONCILING, STALLED
 from schedkit.sked.api.kubernetes import Condition
-from schedkit.sked.api.types import DEGRADED, SchedExtSpec, SchedExtStatus
+from schedkit.sked.api.types import SchedExtSpec, SchedExtStatus
 from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
-from schedkit.sked.controller.status import make_unreadable_status
+from schedkit.sked.controller.status import make_unreadable_status, shorten_status
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.errors import InvalidError, NotFoundError
 from schedkit.sked.kube.events import EventType
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.objects import Model, Object, ObjectMeta, format_time
+from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta, format_time
 from schedkit.sked.kube.watching import Unreadable
 
+PACE_SECONDS = 1.0
+NODES_A_SECOND = 100.0  # beyond so many nodes, counts are written less often
+SLOWEST_SECONDS = 30.0
+FAR = 1e9
 Record = Callable[[ObjectMeta, EventType, str, str], None]  # about what, how grave, the reason, a sentence
 
 _logger = logging.getLogger(__name__)
@@ -47,31 +53,61 @@ class _Operation(Model, frozen=True, omit_defaults=False):
     value: object
 
 
-class Teller:
+class StatusWriter:
     """Writes statuses, and the Events of what changed in them."""
 
-    def __init__(self, client: Client, record: Record, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        record: Record,
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._client = client
         self._record = record
         self._now = now
+        self._clock = clock
+        self._last: dict[Key, float] = {}
 
     def now(self) -> str:
         """The time as conditions have it."""
         return format_time(self._now())
 
-    async def write(self, resource: SchedExt, status: SchedExtStatus) -> None:
-        """Tell a resource its status, if that is another than it has."""
+    def forget(self, resource: Key) -> None:
+        """A resource is gone."""
+        self._last.pop(resource, None)
+
+    async def write(self, resource: SchedExt, status: SchedExtStatus) -> float | None:
+        """Write a status that differs; the answer is in how many seconds to come again when it is too early."""
         if status == resource.status:
-            return
-        metadata = ObjectMeta(name=resource.metadata.name, namespace=resource.metadata.namespace)
-        body = _Applied(SCHEDEXTS.api_version, SCHEDEXTS.kind, metadata, status)
+            return None
+        key, now = resource.metadata.key, self._clock()
+        due = self._last.get(key, -FAR) + _find_pace(resource.status, status)
+        if now < due:
+            return due - now
+        self._last[key] = now
         try:
-            await self._client.apply(
-                SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
-            )
+            await self._apply(resource.metadata, status)
         except NotFoundError:
-            return  # deleted meanwhile
+            return None  # deleted meanwhile
+        except InvalidError as error:
+            _logger.warning("status refused", extra=fields(resource=key, error=error.message))
+            try:
+                await self._apply(resource.metadata, shorten_status(status))
+            except InvalidError as again:
+                # As where the spec was stored before there was validation, on servers before 1.30.
+                _logger.warning("status refused again", extra=fields(resource=key, error=again.message))
+                return None
         self._record_transitions(resource.metadata, resource.status.conditions, status.conditions)
+        return None
+
+    async def _apply(self, metadata: ObjectMeta, status: SchedExtStatus) -> None:
+        # With its uid: one of the same name that was made since is told nothing about its predecessor.
+        identity = ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid)
+        body = _Applied(SCHEDEXTS.api_version, SCHEDEXTS.kind, identity, status)
+        await self._client.apply(
+            SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
+        )
 
     async def write_unreadable(self, found: Unreadable) -> None:
         """Tell a resource that it is not understood; where only its status is not, take that away to be made anew."""
@@ -115,12 +151,27 @@ class Teller:
         known = {condition.type: condition for condition in before}
         for condition in conditions:
             old = known.get(condition.type)
+            if condition.type in (RECONCILING, STALLED):
+                continue  # they repeat what others say, in the words of kstatus
             if old is None and condition.status == "False":
                 continue  # how every resource begins is no news
             if old is None or (old.status, old.reason) != (condition.status, condition.reason):
                 is_bad = condition.type == DEGRADED and condition.status == "True"
                 kind: EventType = "Warning" if is_bad else "Normal"
                 self._record(metadata, kind, condition.reason, f"{condition.type}: {condition.message}")
+
+
+def _find_pace(old: SchedExtStatus, new: SchedExtStatus) -> float:
+    """How many seconds must lie between two writes: a second, and more where only the counts of many nodes differ."""
+    if _essence(old) != _essence(new):
+        return PACE_SECONDS
+    nodes = new.nodes.desired if new.nodes else 0
+    return min(max(nodes / NODES_A_SECOND, PACE_SECONDS), SLOWEST_SECONDS)
+
+
+def _essence(status: SchedExtStatus) -> tuple[object, ...]:
+    found = [(condition.type, condition.status, condition.reason) for condition in status.conditions]
+    return status.observed_generation, found
 
 
 def _find_fault(raw: msgspec.Raw, type: type[msgspec.Struct]) -> str:

@@ -1,0 +1,96 @@
+"""The one writer of DaemonSets, pods and the labels of nodes: it does what a plan says, while this process leads."""
+
+from collections.abc import Callable
+
+from schedkit.sked.controller.daemonsets import SLOT, differs
+from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
+from schedkit.sked.kube.client import Client, Preconditions
+from schedkit.sked.kube.errors import NotFoundError
+from schedkit.sked.kube.lease import LeadershipLostError
+from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta
+
+
+class _AppliedDaemonSet(Model, frozen=True):
+    """What server-side apply takes: which DaemonSet, and all of it that is to be managed by sked."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+    spec: DaemonSetSpec
+
+
+class _AppliedNode(Model, frozen=True):
+    """What server-side apply takes: which node, in which version, and the label and annotation of its slot."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+
+
+class Executor:
+    """Writes to the cluster. `may_write` says whether this process still leads: asked before each write."""
+
+    def __init__(self, client: Client, may_write: Callable[[], bool] = lambda: True) -> None:
+        self._client = client
+        self._may_write = may_write
+        # Writes that left a difference, by generation: others may own fields that make it differ for good.
+        self.written: dict[Key, tuple[int, DaemonSet]] = {}
+
+    async def apply(self, wanted: DaemonSet, *, force: bool) -> DaemonSet:
+        """Apply a DaemonSet; without force that is refused where there is somebody's that has not been seen yet."""
+        self._check()
+        metadata = wanted.metadata
+        # Applied always, also where there is none: what is owned by apply can be taken away again by apply.
+        body = _AppliedDaemonSet(DAEMONSETS.api_version, DAEMONSETS.kind, metadata, wanted.spec)
+        written = await self._client.apply(
+            DAEMONSETS, DaemonSet, metadata.name, body, namespace=metadata.namespace, force=force
+        )
+        self.written.pop(metadata.key, None)
+        if differs(wanted, written):
+            self.written[metadata.key] = written.metadata.generation, wanted
+        return written
+
+    async def delete(self, daemonset: DaemonSet) -> None:
+        """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it for ever."""
+        self._check()
+        metadata = daemonset.metadata
+        self.written.pop(metadata.key, None)
+        try:
+            await self._client.delete(
+                DAEMONSETS,
+                metadata.name,
+                namespace=metadata.namespace,
+                preconditions=Preconditions(uid=metadata.uid),
+                propagation="Background",
+            )
+        except NotFoundError:
+            return
+
+    async def evict(self, pod: Pod) -> None:
+        """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
+        self._check()
+        metadata = pod.metadata
+        try:
+            await self._client.delete(
+                PODS, metadata.name, namespace=metadata.namespace, preconditions=Preconditions(uid=metadata.uid)
+            )
+        except NotFoundError:
+            return
+
+    async def write_slot(self, node: Node, value: str) -> None:
+        """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""
+        self._check()
+        seen = node.metadata
+        said = {SLOT: value} if value else {}
+        metadata = ObjectMeta(
+            name=seen.name, uid=seen.uid, resource_version=seen.resource_version, labels=said, annotations=said
+        )
+        body = _AppliedNode(NODES.api_version, NODES.kind, metadata)
+        try:
+            await self._client.apply(NODES, Object, seen.name, body, force=True)
+        except NotFoundError:
+            return
+
+    def _check(self) -> None:
+        if not self._may_write():
+            raise LeadershipLostError("the lease has run out or is somebody else's")

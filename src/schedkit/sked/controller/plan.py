@@ -1,0 +1,215 @@
+"""What is to be done for one resource, and for one node: pure functions of what is known, to values that say it."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from schedkit.errors import SchedkitError
+from schedkit.sked.api.selectors import InvalidSelectorError
+from schedkit.sked.api.types import KIND, ON_DELETE
+from schedkit.sked.controller.claims import Claim, make_claims
+from schedkit.sked.controller.daemonsets import (
+    differs,
+    follows_slot,
+    make_daemonset,
+    read_revision,
+    remove_slot,
+    same_pods,
+    same_work,
+)
+from schedkit.sked.controller.failures import is_overdue, is_ready, overdue_in, read_node
+from schedkit.sked.controller.objects import DaemonSet, Pod, SchedExt
+from schedkit.sked.controller.slots import Slot, next_value, read_slot
+from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing, World, may_touch
+from schedkit.sked.kube.objects import Key
+
+REVISION = "controller-revision-hash"  # on a pod: which of its DaemonSet's templates it was made of
+Written = Mapping[Key, tuple[int, DaemonSet]]
+Revisions = Mapping[tuple[str, str], bytes]  # by DaemonSet and hash: what its pods are made of
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why the operator could not do its part."""
+
+    reason: str
+    message: str
+
+    @classmethod
+    def from_error(cls, error: SchedkitError) -> "Trouble":
+        return cls(error.reason, error.message)
+
+
+@dataclass(frozen=True)
+class ClaimPlan:
+    """What is to be done for one claim, and what stands in its way."""
+
+    claim: Claim
+    seen: DaemonSet | None = None
+    standing: Standing = NOWHERE
+    apply: DaemonSet | None = None
+    evict: tuple[Pod, ...] = ()
+    unknown: tuple[str, ...] = ()  # hashes of revisions that must be looked up before the rest can be told
+    old_pods: int = 0  # that are of an older spec, where sked itself replaces them
+    waiting: str = ""  # for what, before the DaemonSet can be written
+    drifted: bool = False  # whether fields that others own make the DaemonSet run something else than asked for
+    narrowed: bool = False  # whether fields that others own make it run elsewhere than asked for
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be done for one resource."""
+
+    resource: SchedExt
+    claims: tuple[ClaimPlan, ...] = ()
+    delete: tuple[DaemonSet, ...] = ()
+    leaving: int = 0  # pods of DaemonSets that are no longer wanted
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True)
+class SlotPlan:
+    """What the label of one node is to say."""
+
+    value: str = ""  # empty: there is to be none
+    write: bool = False
+    again_seconds: float | None = None  # when only time brings it further
+
+
+def plan_resource(world: World, resource: SchedExt, written: Written, revisions: Revisions, now: datetime) -> Plan:
+    """What is to be done for a resource whose every part is in sight."""
+    claims = world.placement.claims(resource.metadata.key)
+    wanted = {claim.name for claim in claims}
+    unwanted = [
+        seen for seen in world.daemonsets.find(CONTROLLER, resource.metadata.uid) if seen.metadata.name not in wanted
+    ]
+    namespace = resource.metadata.namespace
+    had = {pool.daemon_set for pool in resource.status.pools if pool.daemon_set} | {resource.metadata.name}
+    left_over = sum(len(world.find_left_over(Key(namespace, name))) for name in had | wanted)
+    return Plan(
+        resource,
+        tuple(plan_claim(world, claim, written, revisions, now) for claim in claims),
+        tuple(seen for seen in unwanted if not seen.metadata.deletion_timestamp),
+        sum(len(world.pods_of(seen)) for seen in unwanted) + left_over,
+        None if claims else _find_fault(resource),
+    )
+
+
+def plan_claim(world: World, claim: Claim, written: Written, revisions: Revisions, now: datetime) -> ClaimPlan:
+    """What is to be done for one claim."""
+    seen = world.daemonsets.get(*claim.key)
+    standing = world.standing(claim)
+    base = ClaimPlan(claim, seen, standing)
+    if seen and not may_touch(seen, claim):
+        if _is_of_namesake(seen, claim):
+            waiting = f"waits until the DaemonSet {claim.name} of the resource that had this name before is gone"
+            return replace(base, seen=None, waiting=waiting)
+        return replace(base, seen=None, trouble=_foreign(seen))
+    if seen and seen.metadata.deletion_timestamp:
+        return replace(base, waiting=f"waits until the DaemonSet {claim.name} is deleted, to create it again")
+    plain = make_daemonset(claim)
+    # Once it follows the slot it goes on doing so until its pods change anyway: going back would restart them.
+    stays = seen is not None and follows_slot(seen) and same_pods(plain, seen)
+    wanted = make_daemonset(claim, world.accepts(claim)) if standing.contested or stays else plain
+    if seen and not differs(wanted, seen):
+        return _plan_pods(base, world, seen, revisions)
+    if seen and written.get(seen.metadata.key) == (seen.metadata.generation, wanted):
+        return note_drift(_plan_pods(base, world, seen, revisions), wanted, seen)
+    if standing.unlabelled and (seen is None or _select(seen) != _select(wanted)):
+        return replace(base, waiting=_explain_gate(world, standing))
+    if seen is None and (in_the_way := [pod for pod in world.find_in_the_way(claim) if not is_overdue(pod, now)]):
+        first = min(in_the_way, key=read_node)
+        waiting = f"waits until {first.metadata.key} has left node {read_node(first)}"
+        return replace(base, waiting=waiting)
+    return replace(base, apply=wanted)
+
+
+def note_drift(plan: ClaimPlan, wanted: DaemonSet, seen: DaemonSet) -> ClaimPlan:
+    """The plan, knowing what others made of the DaemonSet that it could not put right."""
+    elsewhere = _select(seen) != _select(wanted)
+    return replace(plan, narrowed=elsewhere, drifted=not elsewhere or not same_work(wanted, seen))
+
+
+def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
+    """What the label of a node is to say."""
+    node = world.nodes.get("", name)
+    if node is None:
+        return SlotPlan()
+    slot, occupants = read_slot(node), world.occupants(name)
+    present = [occupant for occupant in occupants if not is_overdue(occupant.pod, now)]
+    decision = world.decision(name)
+    value = next_value(decision, slot, present)
+    going = [seconds for occupant in present if (seconds := overdue_in(occupant.pod, now)) is not None]
+    write = not decision.reserved and slot != Slot(value, value)
+    return SlotPlan(value, write, min(going, default=None))
+
+
+def resolve_max_unavailable(asked: int | str | None, desired: int) -> int:
+    """How many nodes may be without their scheduler at a time: a share is rounded up, and is one at least."""
+    if isinstance(asked, str):
+        share = asked.removesuffix("%")
+        asked = math.ceil(desired * int(share) / 100) if asked.endswith("%") else int(share)
+    return max(1, 1 if asked is None else asked)
+
+
+def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisions) -> ClaimPlan:
+    """Replace pods of an older spec, where Kubernetes is told not to do it."""
+    strategy = base.claim.resource.spec.update_strategy
+    if not follows_slot(seen) or (strategy and strategy.type == ON_DELETE):
+        return base
+    uid, newest = seen.metadata.uid, read_revision(seen.spec.template)
+    pods = world.pods_of(seen)
+    hashes = {pod.metadata.labels.get(REVISION, "") for pod in pods}
+    unknown = tuple(sorted(found for found in hashes if (uid, found) not in revisions))
+    if all(revisions.get((uid, found), newest) == newest for found in hashes):
+        return replace(base, unknown=unknown)
+    pods = [pod for pod in pods if not pod.metadata.deletion_timestamp]
+    # Of a pod whose revision is not known nothing is known to be wrong.
+    old = [pod for pod in pods if revisions.get((uid, pod.metadata.labels.get(REVISION, "")), newest) != newest]
+    desired = len(world.placement.of(base.claim)) - len(base.standing.lost)
+    rolling = strategy.rolling_update if strategy else None
+    most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, desired)
+    unready = [pod for pod in old if not is_ready(pod)]
+    ready = [pod for pod in old if is_ready(pod)]
+    missing = max(0, desired - sum(is_ready(pod) for pod in pods) - len(unready))
+    allowed = max(0, most - missing - len(unready))
+    chosen = (*unready, *sorted(ready, key=read_node)[:allowed])
+    return replace(base, unknown=unknown, evict=chosen, old_pods=len(old))
+
+
+def _explain_gate(world: World, standing: Standing) -> str:
+    first, more = min(standing.unlabelled), len(standing.unlabelled) - 1
+    several = f"{first} and {more} more" if more else first
+    if world.refused_nodes:
+        return f"other resources want node {several} too, and sked cannot label nodes: {world.refused_nodes}"
+    return f"waits until it is decided who gets node {several}"
+
+
+def _select(daemonset: DaemonSet) -> tuple[object, ...]:
+    """What decides on which nodes it runs, but for the slot."""
+    pod = daemonset.spec.template.spec
+    return pod.node_selector, remove_slot(pod.affinity), pod.tolerations
+
+
+def _is_of_namesake(seen: DaemonSet, claim: Claim) -> bool:
+    """Whether it belongs to a deleted resource of the same name, and so is about to be deleted too."""
+    owner = seen.metadata.controller
+    return owner is not None and (owner.kind, owner.name) == (KIND, claim.resource.metadata.name)
+
+
+def _foreign(seen: DaemonSet) -> Trouble:
+    owner = seen.metadata.controller
+    whose = f"belongs to {owner.kind} {owner.name}" if owner else "belongs to nobody"
+    adopt = "" if owner else f"; annotate it with {ADOPT}=true to hand it over"
+    return Trouble("ForeignDaemonSet", f"DaemonSet {seen.metadata.name} is there already and {whose}{adopt}")
+
+
+def _find_fault(resource: SchedExt) -> Trouble | None:
+    """What is wrong with a resource that was stored before there was validation; it claims nothing."""
+    try:
+        make_claims(resource)
+    except InvalidSelectorError as error:
+        return Trouble.from_error(error)
+    return None

@@ -1,0 +1,60 @@
+"""Which pod template a pod was made of: looked up once for each revision of a DaemonSet, beside the reconciliations."""
+
+import asyncio
+from collections.abc import Callable
+
+from schedkit.errors import SchedkitError
+from schedkit.sked.controller.daemonsets import read_revision
+from schedkit.sked.controller.objects import REVISIONS, ControllerRevision, DaemonSet
+from schedkit.sked.controller.world import find_resource
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.objects import Key
+
+NAME_LENGTH = 223  # Kubernetes cuts a DaemonSet's name here, to append the hash
+RETRY_SECONDS = 30.0
+
+
+class RevisionCache:
+    """The revisions that have been asked for; whoever asked is woken when they are known."""
+
+    def __init__(self, client: Client, wake: Callable[[Key], None]) -> None:
+        self._client = client
+        self._wake = wake
+        self.known: dict[tuple[str, str], bytes] = {}  # by the DaemonSet's uid and the hash on its pods
+        self._asked: set[tuple[str, str]] = set()
+        self._waiting: asyncio.Queue[tuple[DaemonSet, str]] = asyncio.Queue()
+
+    def ask(self, daemonset: DaemonSet, revision: str) -> None:
+        """Have a revision looked up."""
+        key = daemonset.metadata.uid, revision
+        if key not in self._asked:
+            self._asked.add(key)
+            self._waiting.put_nowait((daemonset, revision))
+
+    def forget(self, uid: str) -> None:
+        """A DaemonSet is gone."""
+        for key in [key for key in (*self.known, *self._asked) if key[0] == uid]:
+            self.known.pop(key, None)
+            self._asked.discard(key)
+
+    async def run(self) -> None:
+        """Look up until cancelled."""
+        while True:
+            daemonset, revision = await self._waiting.get()
+            key = daemonset.metadata.uid, revision
+            if key not in self._asked:
+                continue
+            try:
+                self.known[key] = await self._fetch(daemonset, revision)
+            except SchedkitError:
+                # Without the right, or when it is gone, it stays unknown, and so the pods stay as they are.
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._asked.discard, key)
+                continue
+            if resource := find_resource(daemonset):
+                self._wake(resource)
+
+    async def _fetch(self, daemonset: DaemonSet, revision: str) -> bytes:
+        metadata = daemonset.metadata
+        name = f"{metadata.name[:NAME_LENGTH]}-{revision}"
+        found = await self._client.fetch(REVISIONS, ControllerRevision, name, namespace=metadata.namespace)
+        return read_revision(found.data.spec.template)

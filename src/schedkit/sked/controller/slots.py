@@ -1,0 +1,93 @@
+"""One node, one decision: who is to have the slot of its kernel, and the next step on the way there.
+
+The decision is one label on the node, and it is written only where there is something to decide. An annotation of the
+same name holds what sked wrote last: a label that says something else was set by a person, and is respected.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from schedkit.sked.controller.claims import Claim
+from schedkit.sked.controller.daemonsets import SLOT
+from schedkit.sked.controller.objects import Node, Pod
+
+NONE = "none"  # a person's word: no scheduler is to run here
+PENDING = "pending"  # the old scheduler is on its way out, and the new one not yet in
+
+
+class Slot(NamedTuple):
+    """What a node says of its slot; empty where it says nothing."""
+
+    value: str
+    written: str  # what sked wrote last
+
+    @property
+    def reserved(self) -> str:
+        """The value, when a person set it."""
+        return self.value if self.value != self.written else ""
+
+
+class Occupant(NamedTuple):
+    """A scheduler's pod on a node."""
+
+    pod: Pod
+    claim: Claim | None  # none: what it was made for is no longer asked for
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Who is to have a node's slot."""
+
+    winner: Claim | None
+    contested: bool = False  # whether it takes a label to say so
+    reserved: str = ""  # what a person wrote
+    participants: tuple[Claim, ...] = ()  # whose DaemonSets have to follow the label
+
+
+def read_slot(node: Node) -> Slot:
+    """What a node's label and annotation say."""
+    return Slot(node.metadata.labels.get(SLOT, ""), node.metadata.annotations.get(SLOT, ""))
+
+
+def decide(
+    able: Sequence[Claim],
+    slot: Slot,
+    occupants: Sequence[Occupant],
+    accepts: Callable[[Claim], Sequence[str]],
+    may_take: Callable[[Claim], bool],
+    has_daemonset: Callable[[Claim], bool],
+) -> Decision:
+    """Who is to have a slot: of those that could run there, the strongest first.
+
+    `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
+    does not have yet.
+    """
+    present = [occupant.claim for occupant in occupants if occupant.claim]
+    participants = tuple(dict.fromkeys((*able, *present)))
+    if reserved := slot.reserved:
+        meant = next((claim for claim in able if reserved in accepts(claim)), None)
+        others = any(claim is not meant for claim in participants)
+        return Decision(meant, others, reserved, participants if others else ())
+    if not able:
+        return Decision(None)
+    winner = next((claim for claim in able if slot.value == claim.slot or may_take(claim)), able[0])
+    # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.
+    waits = not slot.value and not has_daemonset(winner)
+    strangers = [occupant for occupant in occupants if occupant.claim is not winner]
+    if len(able) < 2 and not any(stranger.claim or not waits for stranger in strangers):
+        return Decision(winner)
+    return Decision(winner, True, "", participants)
+
+
+def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant]) -> str:
+    """What the label is to say now: the winner's name once nobody else is there, and until then that it is pending."""
+    if decision.reserved:
+        return slot.value
+    if not decision.contested or decision.winner is None:
+        return ""
+    mine = decision.winner.slot
+    if slot.value == mine or not occupants:
+        return mine
+    # Two that are there already gain nothing from one more restart.
+    return mine if any(occupant.claim is decision.winner for occupant in occupants) else PENDING

@@ -1,0 +1,289 @@
+"""What is known of the cluster: what the informers hold, and what follows from it for each node."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
+from schedkit.sked.api.types import KIND
+from schedkit.sked.controller.claims import Claim, Identity
+from schedkit.sked.controller.daemonsets import remove_slot
+from schedkit.sked.controller.failures import ENDED, is_unschedulable
+from schedkit.sked.controller.objects import DaemonSet, Event, Namespace, Node, Pod, SchedExt
+from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, decide, read_slot
+from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.objects import Key
+from schedkit.sked.kube.store import Store
+from schedkit.sked.kube.watching import Unreadable
+
+ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
+CONTROLLER, MAKER, NODE, ABOUT = "controller", "maker", "node", "about"  # indexes
+REFUSED_FOR = timedelta(minutes=10)  # after that, pods that were refused are tried again, on one node
+NOTHING_TO_DECIDE = Decision(None)
+NOTHING = (NOTHING_TO_DECIDE, "")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a claim stands on the nodes where it follows the label; dicts as sets that keep their order."""
+
+    contested: dict[str, None] = field(default_factory=dict)  # all of them
+    lost: dict[str, None] = field(default_factory=dict)  # that somebody else is to have, or nobody
+    pending: dict[str, None] = field(default_factory=dict)  # that are to be its own, and are not yet
+    unlabelled: dict[str, None] = field(default_factory=dict)
+
+    def put(self, node: str, *, lost: bool, given: bool, labelled: bool) -> None:
+        """Take in how it stands on one node."""
+        self.remove(node)
+        self.contested[node] = None
+        if lost:
+            self.lost[node] = None
+        elif not given:
+            self.pending[node] = None
+        if not labelled:
+            self.unlabelled[node] = None
+
+    def remove(self, node: str) -> None:
+        """The node is no longer one of these."""
+        for names in (self.contested, self.lost, self.pending, self.unlabelled):
+            names.pop(node, None)
+
+
+NOWHERE = Standing()
+
+
+@dataclass
+class World:
+    """What the informers know, and the decisions that rest on it. Only the wiring of the informers changes it."""
+
+    resources: Store[SchedExt]
+    daemonsets: Store[DaemonSet]
+    pods: Store[Pod]
+    nodes: Store[Node]
+    failed_creates: Store[Event]
+    free_namespaces: Store[Namespace]  # whose resources may have any priority
+    unreadable: Mapping[Key, Unreadable]  # resources whose newest form is not understood
+    informers: Sequence[Informer[Any]]  # without which nothing can be planned
+    placement: Placement
+    namespaces: Collection[str] = ()  # whose resources are managed by this operator; empty: all
+    refused_nodes: str = ""  # why nodes cannot be labelled, in the API server's words
+    _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
+    _standings: dict[Identity, Standing] = field(default_factory=dict)
+    _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
+    _refused: set[str] = field(default_factory=set)  # DaemonSets none of whose pods may be created
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that a plan rests on has been seen and may be looked at."""
+        return all(informer.synced and not informer.denied for informer in self.informers)
+
+    @property
+    def denied(self) -> str:
+        """What may not be looked at, in the API server's words."""
+        return next((informer.denied for informer in self.informers if informer.denied), "")
+
+    def manages(self, resource: Key) -> bool:
+        """Whether a resource is this operator's to write for; the others are only looked at."""
+        return not self.namespaces or resource.namespace in self.namespaces
+
+    def find_daemonset(self, pod: Pod) -> DaemonSet | None:
+        """The DaemonSet that made a pod, if it is still known and a resource's."""
+        owner = pod.metadata.controller
+        daemonset = self.daemonsets.get(pod.metadata.namespace, owner.name) if owner else None
+        ours = daemonset and owner and daemonset.metadata.uid == owner.uid and find_resource(daemonset)
+        return daemonset if ours else None
+
+    def find_claim(self, daemonset: DaemonSet) -> Claim | None:
+        """The claim that a DaemonSet is there for."""
+        resource, owner = find_resource(daemonset), daemonset.metadata.controller
+        for claim in self.placement.claims(resource) if resource and owner else ():
+            if claim.name == daemonset.metadata.name and owner and claim.resource.metadata.uid == owner.uid:
+                return claim
+        return None
+
+    def occupants(self, node: str) -> list[Occupant]:
+        """The schedulers' pods on a node. A label alone makes none of somebody's pod."""
+        return list(self._find_occupants(node))
+
+    def accepts(self, claim: Claim) -> tuple[str, ...]:
+        """The values of the label on a node that mean a claim: its own, and the resource's name for people."""
+        name = claim.owner.name
+        short = "." not in name and name not in (NONE, PENDING) and self.placement.owns_name(claim)
+        return (claim.slot, name) if short else (claim.slot,)
+
+    def is_decided(self, node: str) -> bool:
+        """Whether there is something to decide of a node."""
+        return node in self._decisions
+
+    def decision(self, node: str) -> Decision:
+        """What has been decided of a node that several want, or that a person reserved."""
+        return self._decisions.get(node, NOTHING)[0]
+
+    def standing(self, claim: Claim) -> Standing:
+        """How a claim stands on the nodes where it has to follow the label."""
+        return self._standings.get(claim.identity, NOWHERE)
+
+    def contesting(self) -> set[Key]:
+        """The resources that share nodes with others."""
+        return {owner for owner, _ in self._standings}
+
+    @property
+    def has_narrowed(self) -> bool:
+        """Whether somebody else narrowed which nodes a DaemonSet selects, by whatever labels."""
+        return any(selector for _, _, selector in self._narrowed.values())
+
+    def has_pods(self, claim: Claim) -> bool:
+        """Whether there is a pod of a claim's, which shows that they can be created."""
+        seen = self.daemonsets.get(*claim.key)
+        return seen is not None and bool(self.pods_of(seen))
+
+    def pods_of(self, daemonset: DaemonSet) -> list[Pod]:
+        return self.pods.find(CONTROLLER, daemonset.metadata.uid)
+
+    def find_left_over(self, daemonset: Key) -> list[Pod]:
+        """The pods of a DaemonSet of this name that is gone: the garbage collector removes them."""
+        seen = self.daemonsets.get(*daemonset)
+        uid = seen.metadata.uid if seen else ""
+        return [pod for pod in self.pods.find(MAKER, str(daemonset)) if _owner_uid(pod) != uid]
+
+    def find_in_the_way(self, claim: Claim) -> list[Pod]:
+        """The pods on a claim's nodes that nobody asks for any more, and that have not ended yet."""
+        if not self.pods:
+            return []
+        occupants = (occupant for name in self.placement.of(claim) for occupant in self._find_occupants(name))
+        return [occupant.pod for occupant in occupants if occupant.claim is None]
+
+    def refusal(self, daemonset: DaemonSet) -> Event | None:
+        """The newest Event that says why pods of a DaemonSet could not be created."""
+        events = self.failed_creates.find(ABOUT, daemonset.metadata.uid)
+        return max(events, key=lambda event: event.time, default=None)
+
+    def note_refusal(self, daemonset: DaemonSet, now: datetime) -> bool:
+        """Find out whether none of a DaemonSet's pods may be created; the answer is whether that changed."""
+        event = self.refusal(daemonset)
+        recent = event is not None and datetime.fromisoformat(event.time) + REFUSED_FOR > now
+        uid = daemonset.metadata.uid
+        refused = recent and not self.pods_of(daemonset)
+        if refused == (uid in self._refused):
+            return False
+        (self._refused.add if refused else self._refused.discard)(uid)
+        return True
+
+    def forget_daemonset(self, uid: str) -> None:
+        """A DaemonSet is gone."""
+        self._refused.discard(uid)
+        self._narrowed.pop(uid, None)
+
+    def refresh(self, name: str) -> set[Key]:
+        """Decide of a node again; the answer is the resources for which that changed something."""
+        before, node = self._decisions.get(name, NOTHING), self.nodes.get("", name)
+        decision = self._decide(node) if node else NOTHING_TO_DECIDE
+        after = (decision, read_slot(node).value if node else "")
+        if not decision.contested and not decision.reserved:
+            after = NOTHING
+        if before == after:
+            return set()
+        if after == NOTHING:
+            self._decisions.pop(name, None)
+        else:
+            self._decisions[name] = after
+        for claim in before[0].participants:
+            self._standings[claim.identity].remove(name)
+            if not self._standings[claim.identity].contested:
+                del self._standings[claim.identity]
+        for claim in decision.participants:
+            self._standings.setdefault(claim.identity, Standing()).put(
+                name, lost=decision.winner is not claim, given=after[1] in self.accepts(claim), labelled=bool(after[1])
+            )
+        concerned = [*before[0].participants, *decision.participants]
+        return {claim.owner for claim in concerned}
+
+    def _decide(self, node: Node) -> Decision:
+        name = node.metadata.name
+        claims, slot = self.placement.on(name), read_slot(node)
+        occupants = self.occupants(name)
+        if not slot.value and len(claims) < 2 and all(occupant.claim in claims for occupant in occupants):
+            return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
+        able = [claim for claim in claims if self._is_able(claim, node)]
+        return decide(
+            able,
+            slot,
+            occupants,
+            self.accepts,
+            lambda claim: self._may_take(claim, name),
+            lambda claim: self.daemonsets.get(*claim.key) is not None,
+        )
+
+    def _is_able(self, claim: Claim, node: Node) -> bool:
+        """Whether nothing that has been seen keeps a claim's pods off a node that it could run on."""
+        seen = self.daemonsets.get(*claim.key)
+        if seen is None:  # which in a namespace of somebody else's nobody may ever make
+            return self.manages(claim.owner)
+        if not may_touch(seen, claim) or seen.metadata.uid in self._refused:
+            return False
+        narrowed = self.find_narrowed(seen, claim)
+        if narrowed and not narrowed.matches(node.metadata.labels, node.metadata.name):
+            return False
+        # Where it was given the slot it keeps it: what is in its way may be gone tomorrow, and moving on would not end.
+        if read_slot(node).value == claim.slot:
+            return True
+        pods = self.pods.find(NODE, node.metadata.name)
+        return not any(is_unschedulable(pod) for pod in pods if _owner_uid(pod) == seen.metadata.uid)
+
+    def find_narrowed(self, seen: DaemonSet, claim: Claim) -> Selector | None:
+        """The nodes that are left to a DaemonSet whose selection somebody else narrowed; None: nobody did."""
+        uid, generation = seen.metadata.uid, seen.metadata.generation
+        known = self._narrowed.get(uid)
+        if known is None or known[:2] != (generation, claim):
+            pod = seen.spec.template.spec
+            own = remove_slot(pod.affinity)
+            same = pod.node_selector == claim.workload.node_selector and own == remove_slot(claim.workload.affinity)
+            known = generation, claim, None if same else _parse(pod.node_selector, own)
+            self._narrowed[uid] = known
+        return known[2]
+
+    def _may_take(self, claim: Claim, node: str) -> bool:
+        """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can be made."""
+        if self.has_pods(claim):
+            return True
+        ready = (name for name in self.placement.of(claim) if (found := self.nodes.get("", name)) and found.is_ready)
+        return next(ready, node) == node
+
+    def _find_occupants(self, node: str) -> Iterator[Occupant]:
+        for pod in self.pods.find(NODE, node):
+            owner = pod.metadata.controller
+            if owner is None or owner.kind != "DaemonSet" or pod.status.phase in ENDED or is_unschedulable(pod):
+                continue
+            seen = self.daemonsets.get(pod.metadata.namespace, owner.name)
+            if seen is None or seen.metadata.uid != owner.uid:
+                yield Occupant(pod, None)  # its DaemonSet is gone, and the garbage collector is about to remove it
+            elif find_resource(seen):
+                yield Occupant(pod, self.find_claim(seen) if not seen.metadata.deletion_timestamp else None)
+
+
+def find_resource(daemonset: DaemonSet) -> Key | None:
+    """The resource whose DaemonSet this is, if it is one's."""
+    owner = daemonset.metadata.controller
+    return Key(daemonset.metadata.namespace, owner.name) if owner and owner.kind == KIND else None
+
+
+def may_touch(seen: DaemonSet, claim: Claim) -> bool:
+    """Whether a DaemonSet is the claim's, or its owner says that it may become that."""
+    owner = seen.metadata.controller
+    if owner is None:
+        return seen.metadata.annotations.get(ADOPT) == "true"
+    return owner.uid == claim.resource.metadata.uid
+
+
+def _owner_uid(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return owner.uid if owner else ""
+
+
+def _parse(node_selector: dict[str, str], affinity: Any) -> Selector | None:
+    try:
+        return parse_selector(node_selector, affinity)
+    except InvalidSelectorError:
+        return None

@@ -1,0 +1,274 @@
+"""One node, one decision, on a real control plane: who gets a contested node, and that nobody else is touched."""
+
+import json
+import os
+import random
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from lab import kwok
+from lab.cluster import Cluster
+from lab.components import API_SERVER
+from lab.waiting import NotYetError, wait_for
+from tests.integration.clusters import read_objects
+from tests.integration.sked_controller.operator import (
+    SECONDS,
+    Json,
+    Operator,
+    apply,
+    fetch,
+    fetch_pods,
+    fetch_slots,
+    has,
+    make_schedext,
+    wait_object,
+)
+from tests.integration.sked_controller.recording import recorded
+
+A, B, C = "example.com/a:1", "example.com/b:1", "example.com/c:1"
+READY = has("Ready", "True", "Ready")
+NODES = [f"spare-{number:04d}" for number in range(6)]
+HOSTNAME = "kubernetes.io/hostname"
+SPARE = {"pool": "spare"}
+
+
+@pytest.fixture
+def spare(clean: Cluster) -> Iterator[Cluster]:
+    """The cluster with six more nodes, pool=spare."""
+    kwok.add_nodes(clean, len(NODES), labels=SPARE, prefix="spare")
+    yield clean
+    clean.kubectl("delete", "nodes", *NODES)
+
+
+def where(cluster: Cluster, *names: str) -> dict[str, list[str]]:
+    """The DaemonSets with pods on each node, those that are going included."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for node in fetch_pods(cluster, name):
+            found.setdefault(node, []).append(name)
+    return found
+
+
+def wait_where(cluster: Cluster, expected: dict[str, str]) -> None:
+    def probe() -> bool:
+        seen = where(cluster, *sorted(set(expected.values())))
+        if seen != {node: [name] for node, name in expected.items()}:
+            raise NotYetError(str(seen))
+        return True
+
+    wait_for(f"{expected}", probe, SECONDS)
+
+
+def only(node: str) -> Json:
+    return {HOSTNAME: node}
+
+
+def test_change_of_a_neighbour_restarts_nothing_elsewhere(spare: Cluster) -> None:
+    """Newcomers, a deleted, a suspended, a re-prioritised one: pods on the other nodes keep their uids."""
+    apply(spare, make_schedext("fallback", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "fallback"))
+    before = fetch_pods(spare, "fallback")
+    rivals = {f"rival-{number}": NODES[number] for number in range(3)}
+    with recorded(spare) as shared:
+        apply(
+            spare, *(make_schedext(name, sched=B, nodeSelector=only(node), priority=5) for name, node in rivals.items())
+        )
+        wait_where(spare, dict.fromkeys(NODES, "fallback") | {node: name for name, node in rivals.items()})
+        assert fetch_slots(spare) == {node: f"default.{name}" for name, node in rivals.items()}
+        spare.kubectl("delete", "schedext", "rival-0")
+        apply(spare, make_schedext("rival-1", sched=B, nodeSelector=only(NODES[1]), priority=5, suspend=True))
+        apply(spare, make_schedext("rival-2", sched=B, nodeSelector=only(NODES[2]), priority=-5))
+        wait_where(spare, dict.fromkeys(NODES, "fallback"))
+    assert shared == []
+    after = fetch_pods(spare, "fallback")
+    assert {node: after[node] for node in NODES[3:]} == {node: before[node] for node in NODES[3:]}
+    wait_for("labels that are not needed to go", lambda: set(fetch_slots(spare)) == {NODES[2]}, SECONDS)
+
+
+def test_chain_of_waiting_resources_deletes_nothing(spare: Cluster) -> None:
+    apply(spare, make_schedext("a", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "a"))
+    before = fetch_pods(spare, "a")
+    uid = (fetch(spare, "daemonset", "a") or {})["metadata"]["uid"]
+    apply(
+        spare,
+        make_schedext("b", sched=B, nodeSelector=only(NODES[0]), priority=1),
+        make_schedext("c", sched=C, nodeSelector=only(NODES[0]), priority=2),
+    )
+    wait_where(spare, dict.fromkeys(NODES[1:], "a") | {NODES[0]: "c"})
+    apply(spare, make_schedext("c", sched=C, nodeSelector=only(NODES[1]), priority=2))
+    wait_where(spare, dict.fromkeys(NODES[2:], "a") | {NODES[0]: "b", NODES[1]: "c"})
+    assert (fetch(spare, "daemonset", "a") or {})["metadata"]["uid"] == uid
+    assert fetch_pods(spare, "a") == {node: before[node] for node in NODES[2:]}
+
+
+def test_seventh_rival_with_two_labels_leaves_the_fallback_its_nodes(spare: Cluster) -> None:
+    apply(spare, make_schedext("fallback", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "fallback"))
+    before = fetch_pods(spare, "fallback")
+    labels = [{"pool": f"p{number}", "zone": f"z{number}"} for number in range(7)]
+    apply(
+        spare,
+        *(make_schedext(f"r{number}", sched=B, nodeSelector=pair, priority=1) for number, pair in enumerate(labels)),
+    )
+    for number in range(7):
+        wait_object(spare, "schedext", f"r{number}", has("Ready", "True", "NoNodes"))
+    assert fetch_pods(spare, "fallback") == before
+
+
+def test_pod_that_never_ends_keeps_nobody_from_the_other_nodes(spare: Cluster) -> None:
+    apply(spare, make_schedext("old", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "old"))
+    (stuck,) = (pod for pod in read_objects(spare, "pod", "default") if pod["spec"]["nodeName"] == NODES[0])
+    finalizers = {"metadata": {"finalizers": ["example.com/never"]}}
+    spare.kubectl("patch", "pod", stuck["metadata"]["name"], "--type=merge", "-p", json.dumps(finalizers))
+    try:
+        apply(spare, make_schedext("new", sched=B, nodeSelector=SPARE, priority=1))
+        wait_where(spare, dict.fromkeys(NODES[1:], "new") | {NODES[0]: "old"})
+        told = wait_object(spare, "schedext", "new", has("Progressing", "True", "WaitingForNodes"))
+        assert NODES[0] in json.dumps(told["status"]["conditions"])
+    finally:
+        gone = {"metadata": {"finalizers": None}}
+        spare.kubectl("patch", "pod", stuck["metadata"]["name"], "--type=merge", "-p", json.dumps(gone))
+    wait_where(spare, dict.fromkeys(NODES, "new"))
+
+
+def test_two_applied_at_once_and_a_relabelled_node_end_with_one_each(spare: Cluster) -> None:
+    apply(
+        spare,
+        make_schedext("everywhere", sched=A, nodeSelector=SPARE),
+        make_schedext("special", sched=B, nodeSelector={"kind": "fast"}, priority=3),
+    )
+    wait_where(spare, dict.fromkeys(NODES, "everywhere"))
+    before = fetch_pods(spare, "everywhere")
+    spare.kubectl("label", "node", NODES[4], "kind=fast")
+    wait_where(spare, dict.fromkeys(NODES, "everywhere") | {NODES[4]: "special"})
+    spare.kubectl("label", "node", NODES[4], "kind-")
+    wait_where(spare, dict.fromkeys(NODES, "everywhere"))
+    after = fetch_pods(spare, "everywhere")
+    assert {node for node in NODES if after[node] != before[node]} == {NODES[4]}
+
+
+def test_taints_decide_who_can_run_and_refused_pods_take_no_node(spare: Cluster) -> None:
+    spare.kubectl("taint", "node", NODES[5], "gpu=yes:NoSchedule")
+    spare.kubectl("create", "namespace", "strict")
+    spare.kubectl("label", "namespace", "strict", "pod-security.kubernetes.io/enforce=baseline")
+    spare.kubectl("label", "namespace", "strict", "sked.schedkit.io/any-priority=true")
+    toleration = {"key": "gpu", "operator": "Exists"}
+    apply(spare, make_schedext("everywhere", sched=A, nodeSelector=SPARE))
+    apply(spare, make_schedext("gpu", sched=B, nodeSelector=SPARE, tolerations=[toleration], priority=-1))
+    wait_where(spare, dict.fromkeys(NODES[:5], "everywhere") | {NODES[5]: "gpu"})
+    before = fetch_pods(spare, "everywhere")
+
+    apply(spare, make_schedext("mighty", "strict", sched=C, nodeSelector=SPARE, priority=2**31 - 1))
+    told = wait_object(spare, "schedext", "mighty", has("Ready", "False", "FailedCreate"), "strict")
+    assert "PodSecurity" in json.dumps(told["status"])
+    wait_where(spare, dict.fromkeys(NODES[:5], "everywhere") | {NODES[5]: "gpu"})
+    after = fetch_pods(spare, "everywhere")
+    assert len([node for node in NODES[:5] if after[node] != before[node]]) <= 1, "one node was tried at most"
+    spare.kubectl("delete", "schedext", "mighty", "-n", "strict")
+    spare.kubectl("delete", "namespace", "strict", "--wait=false")
+
+
+def test_priority_above_the_ceiling_counts_only_in_namespaces_that_may_have_it(spare: Cluster) -> None:
+    spare.kubectl("create", "namespace", "tenant")
+    apply(spare, make_schedext("first", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "first"))
+    apply(spare, make_schedext("greedy", "tenant", sched=B, nodeSelector=SPARE, priority=1000))
+    told = wait_object(spare, "schedext", "greedy", has("Ready", "False", "Conflicted"), "tenant")
+    assert told["status"].get("priority", 0) == 0
+    wait_where(spare, dict.fromkeys(NODES, "first"))
+    spare.kubectl("label", "namespace", "tenant", "sked.schedkit.io/any-priority=true")
+    wait_object(spare, "schedext", "greedy", READY, "tenant")
+    assert fetch_pods(spare, "first") == {}
+    spare.kubectl("delete", "schedext", "greedy", "-n", "tenant")
+    spare.kubectl("delete", "namespace", "tenant", "--wait=false")
+
+
+def test_person_reserves_nodes_with_kubectl(spare: Cluster) -> None:
+    apply(spare, make_schedext("main", sched=A, nodeSelector=SPARE, priority=1))
+    apply(spare, make_schedext("trial", sched=B, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "main"))
+    before = fetch_pods(spare, "main")
+    spare.kubectl("label", "node", NODES[0], "sked.schedkit.io/slot=none", "--overwrite")
+    spare.kubectl("label", "node", NODES[1], "sked.schedkit.io/slot=trial", "--overwrite")
+    wait_where(spare, dict.fromkeys(NODES[2:], "main") | {NODES[1]: "trial"})
+    told = wait_object(spare, "schedext", "main", lambda found: found["status"]["nodes"]["reserved"] == 2)
+    assert told["status"]["nodes"]["desired"] == 4
+    assert fetch_pods(spare, "main") == {node: before[node] for node in NODES[2:]}
+    spare.kubectl("label", "node", NODES[0], NODES[1], "sked.schedkit.io/slot-")
+    wait_where(spare, dict.fromkeys(NODES, "main"))
+
+
+def test_two_of_the_go_operator_that_a_policy_keeps_apart_are_taken_over_as_they_are(
+    spare: Cluster, operator: Operator
+) -> None:
+    """Described DaemonSets of two plain resources; what others added to them keeps their pods on different nodes."""
+    operator.stop()
+    spare.kubectl("label", "node", *NODES[3:], "pool=other", "--overwrite")
+    for name, image, pool in (("one", A, "spare"), ("two", B, "other")):
+        apply(spare, make_schedext(name, sched=image))
+        uid = (fetch(spare, "schedext", name) or {})["metadata"]["uid"]
+        made = described(name, image, uid)
+        made["spec"]["template"]["spec"]["nodeSelector"] = {"pool": pool}
+        spare.kubectl("create", "-f", "-", input=json.dumps(made))
+    expected = dict.fromkeys(NODES[:3], "one") | dict.fromkeys(NODES[3:], "two")
+    wait_where(spare, expected)
+    before = fetch_pods(spare, "one") | fetch_pods(spare, "two")
+    operator.start("--leader-elect")
+    for name in ("one", "two"):
+        wait_object(spare, "schedext", name, READY)
+    assert fetch_pods(spare, "one") | fetch_pods(spare, "two") == before
+    assert fetch_slots(spare) == {}
+
+
+def described(name: str, image: str, uid: str) -> Json:
+    """What the Go operator makes of a resource."""
+    labels = {"name": name, "managed-by": "sked-controller"}
+    owner = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "name": name, "uid": uid, "controller": True}
+    container = {"name": "scx", "image": image, "securityContext": {"privileged": True}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"managed-by": "sked-controller"},
+            "ownerReferences": [owner | {"blockOwnerDeletion": True}],
+        },
+        "spec": {
+            "selector": {"matchLabels": {"name": name}},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def test_killed_in_the_middle_of_hand_overs_it_ends_with_one_scheduler_a_node(
+    spare: Cluster, operator: Operator
+) -> None:
+    operator.stop()
+    operator.start()
+    chance = random.Random(5)  # noqa: S311
+    names = ["a", "b", "c"]
+    apply(spare, *(make_schedext(name, sched=f"example.com/{name}:1", nodeSelector=SPARE) for name in names))
+    for turn in range(6):
+        winner = chance.choice(names)
+        apply(spare, make_schedext(winner, sched=f"example.com/{winner}:1", nodeSelector=SPARE, priority=turn + 1))
+        enough = chance.randrange(len(NODES))
+
+        def has_begun(winner: str = winner, enough: int = enough) -> bool:
+            return list(fetch_slots(spare).values()).count(f"default.{winner}") >= enough
+
+        wait_for(f"{enough} nodes for {winner}", has_begun, SECONDS)
+        if turn == 3:
+            spare.stop_component(API_SERVER)
+            spare.start_component(API_SERVER)
+        pid = operator.daemon.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+        operator.start()
+    wait_where(spare, dict.fromkeys(NODES, winner))
+    operator.stop()
