@@ -1,15 +1,22 @@
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
 
 from schedkit import __version__
 
 SAMPLE = Path(__file__).parents[2] / "config/samples/sked_v1_schedext.yaml"
 
 
-def sked(*arguments: str, before: str = "") -> subprocess.CompletedProcess[str]:
+def sked(*arguments: str, before: str = "", input: str = "") -> subprocess.CompletedProcess[str]:
     code = f"{before}\nfrom schedkit.sked.cli import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], input=input, capture_output=True, text=True, check=False
+    )
 
 
 def test_version_and_help_need_nothing_of_the_operator() -> None:
@@ -28,7 +35,12 @@ def test_missing_extra_is_named_with_how_to_install_it() -> None:
 
 def test_binary_input_is_bad_data() -> None:
     done = sked("render", "/bin/true")
-    assert (done.returncode, done.stderr.startswith("error: the input is not text: ")) == (65, True)
+    assert (done.returncode, done.stderr.startswith("error: /bin/true: not text: ")) == (65, True)
+
+
+def test_closed_stdin_is_empty_input() -> None:
+    done = sked("render", "-", before="import sys; sys.stdin = None")
+    assert (done.returncode, done.stderr) == (65, "error: <stdin>: there is no SchedExt in it\n")
 
 
 def test_cluster_that_nobody_names_is_unavailable(tmp_path: Path) -> None:
@@ -36,8 +48,83 @@ def test_cluster_that_nobody_names_is_unavailable(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.startswith("error: there is no kubeconfig: ")) == (69, True)
 
 
+def test_manager_is_started_as_the_go_operator_was(tmp_path: Path) -> None:
+    absent = str(tmp_path / "absent")
+    done = sked("manager", "-leader-elect", "-zap-devel=false", "-zap-time-encoding", "epoch", f"-kubeconfig={absent}")
+    logged, told = done.stderr.splitlines()
+    entry = json.loads(logged)
+    assert entry["message"] == "--zap-time-encoding has no effect: times are written as RFC 3339"
+    assert (done.returncode, told) == (69, f"error: kubeconfig {absent} does not exist")
+
+
+def test_flag_that_does_not_exist_is_named_whole() -> None:
+    done = sked("manager", "-no-such-flag=1")
+    told, hint = done.stderr.splitlines()
+    assert (done.returncode, hint) == (64, "hint: 'sked manager --help' shows what it takes")
+    assert "--no-such-flag" in told  # in words that differ between versions of click
+
+
 def test_render_prints_the_described_daemonset() -> None:
     done = sked("render", str(SAMPLE))
     assert done.returncode == 0
     assert "kind: DaemonSet" in done.stdout
     assert "image: ghcr.io/schedkit/scheds/scx_rusty:latest" in done.stdout
+
+
+def make(name: str, **spec: Any) -> str:
+    resource = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": name}}
+    return json.dumps({**resource, "spec": {"sched": "example.com/scx_rusty:1", **spec}})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, str]:
+    """A resource for all nodes, and one that is suspended."""
+    everywhere, idle = tmp_path / "everywhere.json", tmp_path / "idle.json"
+    everywhere.write_text(make("everywhere"))
+    idle.write_text(make("idle", suspend=True))
+    return str(everywhere), str(idle)
+
+
+def test_render_plans_files_and_stdin_together_and_warns_of_who_gets_no_nodes(files: tuple[str, str]) -> None:
+    later = make("later", pools=[{"name": "large", "nodeSelector": {"pool": "large"}}])
+    done = sked("render", files[0], "-", files[1], input=later)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "warning: default/idle gets no nodes: it is suspended\n"
+        "warning: default/later, pool large, gets no nodes: all that it selects go to default/everywhere\n",
+    )
+    assert [document["metadata"]["name"] for document in yaml.safe_load_all(done.stdout)] == ["everywhere"]
+
+
+def test_render_gives_one_list_as_json_with_what_it_gives_as_yaml(files: tuple[str, str]) -> None:
+    large = make("large", nodeSelector={"pool": "large"}, priority=1)
+    as_json = json.loads(sked("render", "-o", "json", files[0], "-", input=large).stdout)
+    as_yaml = list(yaml.safe_load_all(sked("render", files[0], "-", input=large).stdout))
+    assert as_json == {"apiVersion": "v1", "kind": "List", "items": as_yaml}
+    assert len(as_yaml) == 2
+    assert json.loads(sked("render", "--output=json", files[1]).stdout)["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "input", "code", "told"),
+    [
+        ([], "", 64, "error: Missing argument 'FILE...'."),
+        (["-o", "xml", "-"], "", 64, "error: Invalid value for '--output' / '-o': 'xml' is not one of 'yaml', 'json'."),
+        (["/"], "", 64, "error: / is a directory"),
+        (["absent.yaml"], "", 66, "error: absent.yaml: no such file"),
+        (["/dev/null/file"], "", 66, "error: /dev/null/file: no such file"),
+        (["-"], "a: [", 65, "error: <stdin>, line 1: this is not YAML: "),
+        (["-"], "", 65, "error: <stdin>: there is no SchedExt in it"),
+        (
+            ["-"],
+            make("a", sched="A b"),
+            65,
+            "error: <stdin>: a: spec.sched: there is whitespace in the image reference",
+        ),
+        (["-"], make("a") + "\n---\n" + make("a"), 65, "error: <stdin>: a: there are two with this name"),
+    ],
+)
+def test_render_ends_with_the_documented_code(arguments: list[str], input: str, code: int, told: str) -> None:
+    done = sked("render", *arguments, input=input)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.startswith(told)

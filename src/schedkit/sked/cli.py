@@ -3,21 +3,21 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable
+import shlex
+import sys
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from schedkit import __version__
 from schedkit.cli import run_program
+from schedkit.errors import BadDataError, NotFoundError, UsageError, clean, tell
+from schedkit.sked.go_flags import GoCommand, choose_logging, switch, zap_options
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def switch(name: str, *, default: bool, help: str) -> Callable[[Command], Command]:
-    """A flag as Go's programs take them: `--flag`, `--flag=true` or `--flag=false`."""
-    return click.option(name, is_flag=False, flag_value="true", type=click.BOOL, default=default, help=help)
+if TYPE_CHECKING:
+    from schedkit.sked.api.validate import ManifestText
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,7 +26,7 @@ def sked() -> None:
     """Run sched_ext CPU schedulers on the nodes of a Kubernetes cluster."""
 
 
-@sked.command()
+@sked.command(cls=GoCommand)
 @switch("--leader-elect", default=False, help="Of several managers, let one act at a time.")
 @click.option(
     "--metrics-bind-address",
@@ -58,6 +58,14 @@ def sked() -> None:
     "--workers", type=click.IntRange(min=1), default=16, show_default=True, help="Resources worked on at once."
 )
 @click.option(
+    "--priority-ceiling",
+    type=int,
+    default=0,
+    show_default=True,
+    help="The highest spec.priority that counts for resources in namespaces without the label "
+    "sked.schedkit.io/any-priority=true.",
+)
+@click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
     help="The kubeconfig to use; without it $KUBECONFIG, the pod's service account, or ~/.kube/config.",
@@ -66,7 +74,11 @@ def sked() -> None:
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@zap_options
+@click.pass_context
 def manager(
+    context: click.Context,
+    /,
     leader_elect: bool,
     metrics_bind_address: str,
     metrics_secure: bool,
@@ -75,18 +87,25 @@ def manager(
     enable_http2: bool,
     namespaces: tuple[str, ...],
     workers: int,
+    priority_ceiling: int,
     kubeconfig: Path | None,
     log_level: str,
     log_format: str,
+    **zap: Any,
 ) -> None:
     """Run the operator: make DaemonSets of SchedExts and tell on them what became of it."""
     from schedkit.sked.controller.operator import Options, run_operator  # --help needs none of it
     from schedkit.sked.kube.config import read_access
     from schedkit.sked.kube.logs import configure
 
-    configure(level=log_level, format="json" if log_format == "json" else "text")
-    if enable_http2:
-        logging.getLogger(__name__).info("--enable-http2 has no effect: HTTP/1.1 is served")
+    given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    chosen = choose_logging(
+        log_level if "log_level" in given else None, log_format if "log_format" in given else None, zap
+    )
+    configure(level=chosen.level, format=chosen.format)
+    notes = ("--enable-http2 has no effect: HTTP/1.1 is served",) if enable_http2 else ()
+    for note in notes + chosen.notes:
+        logging.getLogger(__name__).info(note)
     options = Options(
         leader_elect=leader_elect,
         metrics_address=metrics_bind_address,
@@ -95,18 +114,53 @@ def manager(
         health_address=health_probe_bind_address,
         namespaces=namespaces,
         workers=workers,
+        priority_ceiling=priority_ceiling,
     )
     asyncio.run(run_operator(read_access(os.environ, kubeconfig=kubeconfig), options))
 
 
 @sked.command()
-@click.argument("file", type=click.File(encoding="utf-8"))
-def render(file: TextIO) -> None:
-    """Print the DaemonSets that the SchedExts in FILE (- for stdin) would become, without a cluster."""
-    from schedkit.sked.api.validate import parse_resources
-    from schedkit.sked.controller.render import plan, render_yaml
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["yaml", "json"]),
+    default="yaml",
+    show_default=True,
+    help="Output format; json is one List.",
+)
+def render(files: tuple[str, ...], output: str) -> None:
+    """Print the DaemonSets that the SchedExts in FILE... (- for stdin) would become, without a cluster.
 
-    click.echo(render_yaml(plan(parse_resources(file.read(), file.name))), nl=False)
+    All files are planned together, as if these SchedExts were the only ones and had been created in this order.
+    """
+    from schedkit.sked.api.validate import parse_resources
+    from schedkit.sked.controller.render import plan, render_json, render_yaml
+
+    rendered = plan(parse_resources([_read_manifest(file) for file in files]))
+    for warning in rendered.warnings:
+        tell(f"warning: {clean(warning)}", sys.stderr)
+    click.echo((render_json if output == "json" else render_yaml)(rendered.daemonsets), nl=False)
+
+
+def _read_manifest(file: str) -> "ManifestText":
+    from schedkit.sked.api.validate import ManifestText
+
+    name = "<stdin>" if file == "-" else file
+    try:
+        content = _read_stdin() if file == "-" else Path(file).read_bytes()
+        return ManifestText(name, content.decode())
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise NotFoundError(f"{name}: no such file") from error
+    except IsADirectoryError as error:
+        hint = f"name the files in it: sked render {shlex.quote(file)}/*.yaml"
+        raise UsageError(f"{name} is a directory", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise BadDataError(f"{name}: not text: {error.reason} at byte {error.start}") from error
+
+
+def _read_stdin() -> bytes:
+    return sys.stdin.buffer.read() if sys.stdin else b""  # None where it is closed (`<&-`)
 
 
 def main() -> None:

@@ -1,5 +1,7 @@
 """What users of the Go operator rely on."""
 
+from typing import Any
+
 import pytest
 
 from lab.cluster import Cluster
@@ -138,8 +140,17 @@ def test_taking_over_from_the_go_operator_changes_and_restarts_nothing(clean: Cl
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_unchanged_world_is_not_written_to(clean: Cluster, operator: Operator) -> None:
-    apply(clean, make_schedext("quiet", sched=IMAGE))
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param(
+            {"configFrom": {"configMap": "layers", "mountPath": "/etc/scx"}, "hostStats": True}, id="with-volumes"
+        ),
+    ],
+)
+def test_unchanged_world_is_not_written_to(clean: Cluster, operator: Operator, files: dict[str, Any]) -> None:
+    apply(clean, make_schedext("quiet", sched=IMAGE, **files))
     wait_object(clean, "schedext", "quiet", has("Ready", "True", "Ready"))
     operator.stop()
     before = [fetch(clean, kind, "quiet") for kind in ("schedext", "daemonset")]

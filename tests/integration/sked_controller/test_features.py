@@ -55,6 +55,8 @@ def test_placement_and_container_settings_reach_the_pods(clean: Cluster) -> None
             sched=A,
             args=["--slice-us", "5000"],
             env=[{"name": "RUST_LOG", "value": "debug"}],
+            configFrom={"configMap": "layers", "mountPath": "/etc/scx"},
+            hostStats=True,
             resources={"requests": {"cpu": "10m"}, "limits": {"memory": "64Mi"}},
             nodeSelector={"pool": "large"},
             tolerations=[toleration],
@@ -72,6 +74,14 @@ def test_placement_and_container_settings_reach_the_pods(clean: Cluster) -> None
     assert container["env"] == [{"name": "RUST_LOG", "value": "debug"}]
     assert container["resources"] == {"requests": {"cpu": "10m"}, "limits": {"memory": "64Mi"}}
     assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["volumeMounts"] == [
+        {"name": "scx-config", "mountPath": "/etc/scx", "readOnly": True},
+        {"name": "scx-stats", "mountPath": "/var/run/scx"},
+    ]
+    assert pod["volumes"] == [
+        {"name": "scx-config", "configMap": {"name": "layers", "defaultMode": 0o644}},
+        {"name": "scx-stats", "hostPath": {"path": "/var/run/scx", "type": "DirectoryOrCreate"}},
+    ]
     assert pod["tolerations"] == [toleration]
     assert pod["priorityClassName"] == "system-node-critical"
     assert pod["imagePullSecrets"] == [{"name": "registry"}]
@@ -82,8 +92,8 @@ def test_placement_and_container_settings_reach_the_pods(clean: Cluster) -> None
     assert done["status"]["nodes"]["desired"] == 3
     plain = fetch(clean, "daemonset", "full")
     assert plain
-    assert not {"args", "env"} & set(container_of(plain))
-    assert "nodeSelector" not in plain["spec"]["template"]["spec"]
+    assert not {"args", "env", "volumeMounts"} & set(container_of(plain))
+    assert not {"nodeSelector", "volumes"} & set(plain["spec"]["template"]["spec"])
 
 
 def test_pools_run_different_schedulers_and_a_removed_pool_goes(clean: Cluster) -> None:

@@ -136,8 +136,8 @@ def test_what_cannot_be_rendered_is_one_sentence(tmp_path: Path) -> None:
     file = tmp_path / "bad.yaml"
     file.write_text(json.dumps(make_schedext("bad", sched="not an image")))
     refused = render(file)
-    assert refused.returncode == 1
+    assert refused.returncode == 65
     assert refused.stdout == ""
     assert refused.stderr.startswith("error: ")
     assert "Traceback" not in refused.stderr
-    assert render(tmp_path / "absent.yaml").returncode == 64
+    assert render(tmp_path / "absent.yaml").returncode == 66

@@ -10,7 +10,8 @@ import yaml
 
 import schedkit
 from lab.kube import Binaries
-from schedkit.sked.api import generate
+from schedkit.sked.api.crd import build_crd
+from schedkit.sked.api.kinds import KINDS
 from schedkit.sked.cli import manager
 from tests.integration.sked_helm.tools import (
     CHART,
@@ -18,7 +19,6 @@ from tests.integration.sked_helm.tools import (
     EVERYTHING,
     HELM_LABELS,
     NOTHING,
-    ROOT,
     Helm,
     Object,
     Objects,
@@ -69,13 +69,11 @@ def test_objects_say_that_helm_made_them(helm: Helm) -> None:
 
 
 def test_definition_is_the_generated_one(helm: Helm, tmp_path: Path) -> None:
-    name = generate.CRD_FILE.name
-    generated = (ROOT / generate.CRD_FILE).read_text()
-    assert (CHART / "files" / name).read_text() == generated, f"cp {generate.CRD_FILE} charts/sked/files/"
     helm.run("package", CHART, "--destination", tmp_path)
     (package,) = tmp_path.glob("sked-*.tgz")
-    crd = helm.template(chart=package)["CustomResourceDefinition", CRD]
-    assert without_tool(crd) == yaml.safe_load(generated)
+    rendered = helm.template(chart=package)
+    crds = {name: without_tool(thing) for (kind, name), thing in rendered.items() if kind == "CustomResourceDefinition"}
+    assert crds == {kind.crd_name: build_crd(kind) for kind in KINDS}
 
 
 def test_package_becomes_the_same_objects(helm: Helm, tmp_path: Path) -> None:

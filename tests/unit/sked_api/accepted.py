@@ -56,6 +56,16 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             "limits": {"cpu": 1, "memory": "64Mi", "example.com/card": 1, "hugepages-2Mi": "4Mi"},
         },
     },
+    "files": {
+        "sched": IMAGE,
+        "configFrom": {"configMap": "scx.layers", "mountPath": "/etc/scx..d/.layers/"},
+        "hostStats": True,
+        "pools": [
+            select("a", hostStats=False),
+            select("b", configFrom={"configMap": "b", "mountPath": "/procedures"}),
+            select("c", configFrom={"configMap": "b", "mountPath": "/var/run/scx-layers"}),
+        ],
+    },
     "tolerations": {
         "sched": IMAGE,
         "tolerations": [
@@ -84,6 +94,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             {
                 "name": f"pool-{number}",
                 "nodeSelector": {f"example.com/{'k' * 50}{key}": "v" * 63 for key in range(16)},
+                "configFrom": {"configMap": "c" * 253, "mountPath": f"/{'m' * 1023}"},
                 "env": [{"name": f"{'N' * 200}{item}", "value": "v" * 10} for item in range(64)],
                 "affinity": require(
                     *(

@@ -46,6 +46,11 @@ POD_FIELD = (
     "metadata.uid, metadata.labels['<key>'], metadata.annotations['<key>'], spec.nodeName, "
     "spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP and status.podIPs"
 )
+NOT_ABSOLUTE = "mountPath must be an absolute path, for example /etc/scx"
+COLON = "mountPath must not contain ':'"
+ODD_PATH = "mountPath must not contain '//', nor '.' or '..' as a path element"
+ROOT = "mountPath must not be the root directory"
+RESERVED_PATH = "mountPath must not be /proc, /sys, /dev, /run/scx or /var/run/scx, or lie in one of them"
 RESOURCE = "a container has cpu, memory, ephemeral-storage, hugepages-<size> and <domain>/<name>, but no such resource"
 AMOUNT = "there is an amount that is not a number from 0 on, like 2, 500m or 64Mi"
 
@@ -86,6 +91,11 @@ def expression(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
 
 def environment(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
     return given(f"env-{id}", f"env[0]{path}", sentence, env=[{"name": "A", **fields}])
+
+
+def mount(id: str, path: str, sentence: str) -> Refusal:
+    source = {"configMap": "layers", "mountPath": path}
+    return given(f"mount-{id}", "configFrom.mountPath", sentence, configFrom=source)
 
 
 def toleration(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
@@ -270,6 +280,30 @@ REFUSED = [
         "two environment variables have the same name",
         env=[{"name": "A"}, {"name": "B"}, {"name": "A", "value": "x"}],
     ),
+    given(
+        "config-map",
+        "configFrom.configMap",
+        OBJECT_NAME,
+        configFrom={"configMap": "Layers", "mountPath": "/etc/scx"},
+    ),
+    mount("empty", "", NOT_ABSOLUTE),
+    mount("relative", "etc/scx", NOT_ABSOLUTE),
+    mount("dots-first", "../etc", NOT_ABSOLUTE),
+    mount("colon", "/etc/scx:ro", COLON),
+    mount("dots", "/etc/../proc", ODD_PATH),
+    mount("dots-last", "/etc/..", ODD_PATH),
+    mount("dot", "/./proc", ODD_PATH),
+    mount("two-slashes", "//proc", ODD_PATH),
+    mount("slashes", "//", ODD_PATH),
+    mount("root", "/", ROOT),
+    mount("proc", "/proc", RESERVED_PATH),
+    mount("proc-slash", "/proc/", RESERVED_PATH),
+    mount("sys", "/sys/kernel/sched_ext", RESERVED_PATH),
+    mount("dev", "/dev/scx", RESERVED_PATH),
+    mount("statistics", "/var/run/scx/root", RESERVED_PATH),
+    mount("statistics-by-the-link", "/run/scx", RESERVED_PATH),
+    mount("newline", "/proc/a\nb", RESERVED_PATH),
+    pool("mount", ".configFrom.mountPath", NOT_ABSOLUTE, configFrom={"configMap": "a", "mountPath": "a"}),
     given("resource", "resources.limits", f"{RESOURCE}: cpus", resources={"limits": {"cpus": 1}}),
     given("amount", "resources.requests", f"{AMOUNT}: cpu", resources={"requests": {"cpu": "much", "memory": "1Gi"}}),
     given("amount-below-zero", "resources.limits", f"{AMOUNT}: cpu", resources={"limits": {"cpu": -1}}),

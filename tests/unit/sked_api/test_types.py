@@ -9,7 +9,7 @@ import pytest
 
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.types import NodeCounts, NodeFailure, PoolStatus, SchedExt, SchedExtSpec, SchedExtStatus
-from schedkit.sked.api.validate import parse_resources
+from schedkit.sked.api.validate import ManifestText, parse_resources
 from schedkit.sked.api.workloads import resolve_workloads, short_scheduler_name
 from tests.unit.sked_api.accepted import ACCEPTED
 from tests.unit.sked_api.cases import IMAGE, make
@@ -87,7 +87,7 @@ def test_plain_resource_is_one_workload_of_its_own_name() -> None:
 
 def test_resource_with_pools_is_a_workload_for_each_and_none_besides() -> None:
     text = (SAMPLES / "sked_v1_schedext_pools.yaml").read_text()
-    (resource,) = parse_resources(text, "pools")
+    (resource,) = parse_resources([ManifestText("pools", text)])
     workloads = {workload.pool: workload for workload in resolve_workloads(resource)}
     assert list(workloads) == ["throughput", "latency", "edge"]
     assert [workload.daemon_set for workload in workloads.values()] == [

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from schedkit.sked.api.crd import SCHEMA
+from schedkit.errors import ExitCode
 from schedkit.sked.api.documents import InvalidDocumentError, parse_documents
+from schedkit.sked.api.kinds import SCHEDEXT
 from schedkit.sked.api.schema import Schema
-from schedkit.sked.api.validate import InvalidResourceError, Problem, find_problems, parse_resources
+from schedkit.sked.api.validate import InvalidResourceError, ManifestText, ValidationError, find_errors, parse_resources
 from tests.unit.sked_api.accepted import ACCEPTED
 from tests.unit.sked_api.cases import IMAGE, REFUSED, Refusal, make, select
 
@@ -18,24 +19,24 @@ PLAIN = f"apiVersion: sked.schedkit.io/v1\nkind: SchedExt\nmetadata: {{name: a}}
 
 @pytest.mark.parametrize("refusal", REFUSED, ids=lambda refusal: refusal.id)
 def test_resource_is_refused_where_it_is_wrong(refusal: Refusal) -> None:
-    problems = [
-        problem
-        for problem in find_problems(make(refusal.spec, refusal.name))
-        if not problem.message.startswith("Duplicate value")
+    errors = [
+        error
+        for error in find_errors(make(refusal.spec, refusal.name))
+        if not error.message.startswith("Duplicate value")
     ]
-    assert problems == [Problem(refusal.path, refusal.sentence)]
+    assert errors == [ValidationError(refusal.path, refusal.sentence)]
 
 
 @pytest.mark.parametrize("spec", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_resource_is_accepted(spec: dict[str, Any]) -> None:
-    assert find_problems(make(spec)) == []
+    assert find_errors(make(spec)) == []
 
 
 def test_name_that_is_given_twice_is_told() -> None:
     pools = [select(name) for name in ("a", "b", "a")]
-    assert find_problems(make({"sched": IMAGE, "pools": pools})) == [
-        Problem("spec.pools", "two pools have the same name"),
-        Problem("spec.pools[2]", 'Duplicate value: {"name":"a"}'),
+    assert find_errors(make({"sched": IMAGE, "pools": pools})) == [
+        ValidationError("spec.pools", "two pools have the same name"),
+        ValidationError("spec.pools[2]", 'Duplicate value: {"name":"a"}'),
     ]
 
 
@@ -48,7 +49,9 @@ def find_sentences(schema: Schema) -> set[str]:
 
 def test_every_sentence_has_a_case() -> None:
     told = {refusal.sentence for refusal in REFUSED}
-    missing = {one for one in find_sentences(SCHEMA) if not any(f"{text}: ".startswith(f"{one}: ") for text in told)}
+    missing = {
+        one for one in find_sentences(SCHEDEXT.schema) if not any(f"{text}: ".startswith(f"{one}: ") for text in told)
+    }
     assert not missing
 
 
@@ -78,36 +81,36 @@ def test_every_sentence_has_a_case() -> None:
     ],
 )
 def test_form_is_refused_with_the_path_of_the_field(spec: dict[str, Any], path: str, message: str) -> None:
-    assert find_problems(make(spec)) == [Problem(path, message)]
+    assert find_errors(make(spec)) == [ValidationError(path, message)]
 
 
 def test_rules_are_not_asked_of_what_has_the_wrong_form() -> None:
-    assert [problem.path for problem in find_problems(make({"sched": "a b", "suspend": 1}))] == ["spec.suspend"]
+    assert [error.path for error in find_errors(make({"sched": "a b", "suspend": 1}))] == ["spec.suspend"]
 
 
 def test_null_is_an_absent_field() -> None:
-    assert find_problems(make({"sched": IMAGE, "args": None, "pools": None})) == []
-    assert find_problems(make({"sched": None}))[0].message == "no scheduler is named: give its image as sched"
+    assert find_errors(make({"sched": IMAGE, "args": None, "pools": None})) == []
+    assert find_errors(make({"sched": None}))[0].message == "no scheduler is named: give its image as sched"
 
 
 def test_every_problem_is_told() -> None:
-    text = PLAIN.replace(IMAGE, "a b") + "  "
+    text = PLAIN.replace(IMAGE, "A b").replace("metadata", "status: {failureCount: 1}\nmetadata")
     with pytest.raises(InvalidResourceError) as caught:
-        parse_resources(text.replace("metadata", "status: {failureCount: 1}\nmetadata").replace("a b", "A b"), "f.yaml")
+        parse_resources([ManifestText("f.yaml", text)])
     assert caught.value.message == "f.yaml: a: spec.sched: there is whitespace in the image reference"
     assert caught.value.reason == "InvalidResource"
-    problems = find_problems(make({"sched": "A", "priorityClassName": "B"}))
-    assert [problem.path for problem in problems] == ["spec.sched", "spec.priorityClassName"]
+    errors = find_errors(make({"sched": "A", "priorityClassName": "B"}))
+    assert [error.path for error in errors] == ["spec.sched", "spec.priorityClassName"]
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.stem)
 def test_sample_is_valid(sample: Path) -> None:
-    assert parse_resources(sample.read_text(), sample.name)
+    assert parse_resources([ManifestText(sample.name, sample.read_text())])
 
 
 def test_objects_of_others_are_left_alone() -> None:
     text = f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: b}}\n---\n{PLAIN}---\n"
-    assert [resource.metadata.name for resource in parse_resources(text, "f.yaml")] == ["a"]
+    assert [resource.metadata.name for resource in parse_resources([ManifestText("f.yaml", text)])] == ["a"]
 
 
 def test_list_and_json_are_read() -> None:
@@ -115,7 +118,7 @@ def test_list_and_json_are_read() -> None:
     item = (
         '{"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": "a"}, "spec": {"sched": "b"}}'
     )
-    (resource,) = parse_resources(text % item, "f.json")
+    (resource,) = parse_resources([ManifestText("f.json", text % item)])
     assert resource.spec.sched == "b"
 
 
@@ -142,8 +145,39 @@ def test_list_and_json_are_read() -> None:
 )
 def test_text_without_a_valid_resource_is_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidResourceError) as caught:
-        parse_resources(text, "f.yaml")
+        parse_resources([ManifestText("f.yaml", text)])
     assert caught.value.message == message
+
+
+def test_sources_are_read_together_and_one_without_a_resource_is_fine() -> None:
+    other = PLAIN.replace("name: a", "name: b")
+    sources = [
+        ManifestText("a.yaml", PLAIN),
+        ManifestText("b.yaml", "apiVersion: v1\nkind: Pod\n"),
+        ManifestText("-", other),
+    ]
+    assert [resource.metadata.name for resource in parse_resources(sources)] == ["a", "b"]
+
+
+def test_two_resources_of_one_name_are_refused_unless_in_two_namespaces() -> None:
+    with pytest.raises(InvalidResourceError) as caught:
+        parse_resources([ManifestText("a.yaml", PLAIN), ManifestText("b.yaml", PLAIN)])
+    assert caught.value.message == "b.yaml: a: there are two with this name: the other one is in a.yaml"
+    assert caught.value.exit_code == ExitCode.BAD_DATA
+    elsewhere = PLAIN.replace("name: a", "name: a, namespace: b")
+    assert len(parse_resources([ManifestText("a.yaml", PLAIN), ManifestText("b.yaml", elsewhere)])) == 2
+
+
+def test_default_namespace_and_no_namespace_are_the_same() -> None:
+    named = PLAIN.replace("name: a", "name: a, namespace: default")
+    with pytest.raises(InvalidResourceError, match="there are two with this name"):
+        parse_resources([ManifestText("a.yaml", PLAIN), ManifestText("b.yaml", named)])
+
+
+def test_sources_without_any_resource_are_refused_together() -> None:
+    with pytest.raises(InvalidResourceError) as caught:
+        parse_resources([ManifestText("a.yaml", ""), ManifestText("b.yaml", "")])
+    assert caught.value.message == "a.yaml, b.yaml: there is no SchedExt in it"
 
 
 @pytest.mark.parametrize(

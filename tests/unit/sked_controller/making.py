@@ -63,6 +63,9 @@ def fill_defaults(body: dict[str, Any]) -> None:
     latest = container["image"].endswith(":latest") or ":" not in container["image"].rpartition("/")[2]
     container.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
     container.setdefault("resources", {})
+    for volume in pod.get("volumes", ()):
+        if "configMap" in volume:
+            volume["configMap"].setdefault("defaultMode", 420)
     container |= {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
 
 

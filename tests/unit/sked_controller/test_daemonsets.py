@@ -13,6 +13,8 @@ from tests.unit.sked_controller.making import IMAGE, as_returned, make_claim, ma
 FULL: dict[str, Any] = {
     "args": ["--slice-us", "5000"],
     "env": [{"name": "RUST_LOG", "value": "debug"}],
+    "configFrom": {"configMap": "layers", "mountPath": "/etc/scx"},
+    "hostStats": True,
     "resources": {"limits": {"memory": "64Mi"}, "requests": {"cpu": "10m"}},
     "nodeSelector": {"pool": "large"},
     "affinity": require(("zone", "In", ["a", "b"])),
@@ -53,6 +55,10 @@ def test_every_field_has_its_place() -> None:
                 "args": ["--slice-us", "5000"],
                 "env": [{"name": "RUST_LOG", "value": "debug"}],
                 "resources": FULL["resources"],
+                "volumeMounts": [
+                    {"name": "scx-config", "mountPath": "/etc/scx", "readOnly": True},
+                    {"name": "scx-stats", "mountPath": "/var/run/scx"},
+                ],
                 "imagePullPolicy": "Always",
                 "securityContext": {"privileged": True},
             }
@@ -62,6 +68,10 @@ def test_every_field_has_its_place() -> None:
         "tolerations": FULL["tolerations"],
         "priorityClassName": "system-node-critical",
         "imagePullSecrets": [{"name": "registry"}],
+        "volumes": [
+            {"name": "scx-config", "configMap": {"name": "layers"}},
+            {"name": "scx-stats", "hostPath": {"path": "/var/run/scx", "type": "DirectoryOrCreate"}},
+        ],
     }
 
 
@@ -133,6 +143,9 @@ def test_quantities_are_compared_as_numbers() -> None:
         {"updateStrategy": {"rollingUpdate": {"maxUnavailable": 3}}},
         {"resources": {}},
         {"affinity": {}},
+        {"configFrom": FULL["configFrom"]},
+        {"hostStats": True},
+        {"hostStats": False},
     ],
 )
 def test_what_kubernetes_fills_in_is_no_difference(spec: dict[str, Any]) -> None:
@@ -169,6 +182,8 @@ def change(daemonset: DaemonSet, path: str, value: object) -> DaemonSet:
         ("spec/template/spec/tolerations", [{"operator": "Exists"}]),
         ("spec/template/spec/priorityClassName", "high"),
         ("spec/template/spec/imagePullSecrets", [{"name": "registry"}]),
+        ("spec/template/spec/volumes", [{"name": "scx-stats", "hostPath": {"path": "/etc"}}]),
+        ("spec/template/spec/containers/0/volumeMounts", [{"name": "scx-config", "mountPath": "/etc"}]),
         ("spec/updateStrategy", {"type": "OnDelete"}),
         ("spec/updateStrategy/rollingUpdate", {"maxUnavailable": 2}),
     ],
@@ -176,6 +191,58 @@ def change(daemonset: DaemonSet, path: str, value: object) -> DaemonSet:
 def test_drift_in_what_is_ours_is_a_difference(path: str, value: object) -> None:
     wanted = make_daemonset(make_claim())
     assert differs(wanted, change(as_returned(wanted), path, value))
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("spec/template/spec/volumes", []),
+        ("spec/template/spec/volumes/0/configMap/name", "other"),
+        ("spec/template/spec/volumes/0/configMap/defaultMode", 0o600),
+        ("spec/template/spec/volumes/1/hostPath/path", "/etc"),
+        ("spec/template/spec/volumes/1/hostPath/type", ""),
+        ("spec/template/spec/containers/0/volumeMounts", []),
+        ("spec/template/spec/containers/0/volumeMounts/0/readOnly", False),
+        ("spec/template/spec/containers/0/volumeMounts/1/mountPath", "/run/scx"),
+    ],
+)
+def test_drift_in_a_volume_is_a_difference(path: str, value: object) -> None:
+    wanted = make_daemonset(make_claim(**FULL), None)
+    assert differs(wanted, change(as_returned(wanted), path, value))
+
+
+def test_volumes_of_others_and_another_order_are_no_difference() -> None:
+    wanted = make_daemonset(make_claim(**FULL), None)
+    seen = as_returned(wanted)
+    for path, theirs in (
+        ("spec/template/spec/volumes", {"name": "theirs", "hostPath": {"path": "/theirs"}}),
+        ("spec/template/spec/containers/0/volumeMounts", {"name": "theirs", "mountPath": "/theirs"}),
+    ):
+        place = msgspec.to_builtins(seen)
+        for word in path.split("/"):
+            place = place[int(word) if word.isdigit() else word]
+        seen = change(seen, path, [theirs, *reversed(place)])
+    assert not differs(wanted, seen)
+
+
+def test_pool_mounts_what_it_asks_for_instead_of_what_the_resource_does() -> None:
+    pools = [
+        {"name": "plain", "nodeSelector": {"pool": "plain"}, "hostStats": False},
+        {
+            "name": "layered",
+            "nodeSelector": {"pool": "layered"},
+            "configFrom": {"configMap": "other", "mountPath": "/other"},
+        },
+    ]
+    resource = make_resource(configFrom=FULL["configFrom"], hostStats=True, pools=pools)
+    mounts = [
+        [(mount.name, mount.mount_path) for mount in made.spec.template.spec.containers[0].volume_mounts]
+        for made in (make_daemonset(claim, None) for claim in make_claims(resource))
+    ]
+    assert mounts == [
+        [("scx-config", "/etc/scx")],
+        [("scx-config", "/other"), ("scx-stats", "/var/run/scx")],
+    ]
 
 
 def test_labels_and_owners_of_others_are_no_difference() -> None:

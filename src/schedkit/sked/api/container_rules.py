@@ -1,4 +1,4 @@
-"""What must hold of the scheduler's container: its environment and its resources; in CEL and in Python."""
+"""What must hold of the scheduler's container: environment, files and resources; in CEL and in Python."""
 
 from decimal import Decimal
 
@@ -43,6 +43,29 @@ POD_FIELD = fits(
     "this field of a pod cannot be an environment variable: there are metadata.name, metadata.namespace, "
     "metadata.uid, metadata.labels['<key>'], metadata.annotations['<key>'], spec.nodeName, "
     "spec.serviceAccountName, status.hostIP, status.hostIPs, status.podIP and status.podIPs",
+)
+
+STATISTICS_FOLDER = "/var/run/scx"  # where schedulers serve statistics
+# /var/run is a link to /run in most images.
+_RESERVED_FOLDERS = ("/proc/", "/sys/", "/dev/", "/run/scx/", f"{STATISTICS_FOLDER}/")
+MOUNT_PATH = none_of(
+    Fault(
+        "!self.startsWith('/')",
+        lambda path: not path.startswith("/"),
+        "mountPath must be an absolute path, for example /etc/scx",
+    ),
+    Fault("self.contains(':')", lambda path: ":" in path, "mountPath must not contain ':'"),
+    Fault(
+        "self.contains('//') || (self + '/').contains('/./') || (self + '/').contains('/../')",
+        lambda path: "//" in path or "/./" in f"{path}/" or "/../" in f"{path}/",
+        "mountPath must not contain '//', nor '.' or '..' as a path element",
+    ),
+    Fault("self == '/'", lambda path: path == "/", "mountPath must not be the root directory"),
+    Fault(
+        f"{list(_RESERVED_FOLDERS)}.exists(folder, (self + '/').startsWith(folder))",
+        lambda path: f"{path}/".startswith(_RESERVED_FOLDERS),
+        "mountPath must not be /proc, /sys, /dev, /run/scx or /var/run/scx, or lie in one of them",
+    ),
 )
 
 _RESOURCE = rf"cpu|memory|ephemeral-storage|hugepages-[A-Za-z0-9.]+|{patterns.DNS_SUBDOMAIN}/[A-Za-z0-9][-A-Za-z0-9_.]*"

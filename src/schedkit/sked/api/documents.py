@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from schedkit.errors import SchedkitError
+from schedkit.errors import BadDataError
 
 _OWN = {
     "int": (r"[-+]?(?:0|[1-9][0-9]*|0[0-7]+|0x[0-9a-fA-F]+)", "-+0123456789"),
@@ -15,7 +15,7 @@ _OWN = {
 _DROPPED = {f"tag:yaml.org,2002:{kind}" for kind in (*_OWN, "timestamp")}
 
 
-class InvalidDocumentError(SchedkitError):
+class InvalidDocumentError(BadDataError):
     """A text that is neither YAML nor JSON."""
 
     reason = "InvalidDocument"

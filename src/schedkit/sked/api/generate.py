@@ -1,4 +1,4 @@
-"""Write what is made from the types: the CRD and the reference of the resource."""
+"""Write what is made from the types: the CRD of each kind, and the reference."""
 
 import argparse
 import sys
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schedkit.errors import SchedkitError, run_at_edge
-from schedkit.sked.api.crd import CRD_NAME, render_crd
+from schedkit.sked.api.crd import render_crd
+from schedkit.sked.api.kinds import KINDS, Kind
 from schedkit.sked.api.reference import render_reference
-from schedkit.sked.api.types import GROUP, PLURAL
 
-CRD_FILE = Path("config/crd/bases") / f"{GROUP}_{PLURAL}.yaml"
+CRD_FOLDERS = (Path("config/crd/bases"), Path("charts/sked/files"))  # helm packages no file from outside its chart
 REFERENCE_FILE = Path("docs/sked/reference.md")
-CHART_FILE = Path("charts/sked/files") / CRD_FILE.name  # helm packages no file from outside its chart
 COMMAND = "python -m schedkit.sked.api.generate"
 
 
@@ -22,9 +21,10 @@ class NotCurrentError(SchedkitError):
     reason = "NotCurrent"
 
 
-def render_files() -> dict[Path, str]:
+def render_files(kinds: Sequence[Kind] = KINDS) -> dict[Path, str]:
     """What each generated file should hold."""
-    return {CRD_FILE: render_crd(), REFERENCE_FILE: render_reference(), CHART_FILE: render_crd()}
+    definitions = {folder / kind.file_name: render_crd(kind) for folder in CRD_FOLDERS for kind in kinds}
+    return {**definitions, REFERENCE_FILE: render_reference(kinds)}
 
 
 def write_files(root: Path) -> None:
@@ -42,7 +42,7 @@ def check_files(root: Path) -> None:
         if not (root / path).is_file() or (root / path).read_text(encoding="utf-8") != text
     ]
     if stale:
-        raise NotCurrentError(f"not what the types of {CRD_NAME} say: {', '.join(stale)}", hint=f"run {COMMAND}")
+        raise NotCurrentError(f"not what the types say: {', '.join(stale)}", hint=f"run {COMMAND}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -83,6 +83,20 @@ class EnvironmentVariable(Model, frozen=True, kw_only=True):
     value_from: Annotated[EnvironmentSource | None, about("Where the value is taken from, instead of value.")] = None
 
 
+class ConfigSource(Model, frozen=True, kw_only=True):
+    """A ConfigMap whose keys the scheduler reads as files."""
+
+    config_map: Annotated[ObjectName, about("The name of a ConfigMap in the resource's namespace.")]
+    mount_path: Annotated[
+        str,
+        about(
+            "The folder of the container in which each key is a file, read-only.",
+            container_rules.MOUNT_PATH,
+            maxLength=1024,
+        ),
+    ]
+
+
 class ResourceRequirements(Model, frozen=True, kw_only=True):
     """What the scheduler's container asks for and may use at most."""
 

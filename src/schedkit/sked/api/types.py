@@ -8,6 +8,7 @@ from schedkit.sked.api.conditions import CONDITION_TYPES
 from schedkit.sked.api.kubernetes import (
     Affinity,
     Condition,
+    ConfigSource,
     EnvironmentVariable,
     Image,
     LabelValue,
@@ -24,9 +25,6 @@ VERSION = "v1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "SchedExt"
 PLURAL = "schedexts"
-SINGULAR = "schedext"
-SHORT_NAME = "scx"
-CATEGORY = "schedkit"
 
 POOLS = 16
 WINNERS_TOLD = 10
@@ -52,6 +50,13 @@ class Workload(Model, frozen=True, kw_only=True):
             list_key="name",
             maxItems=64,
         ),
+    ] = None
+    config_from: Annotated[
+        ConfigSource | None, about("A ConfigMap that the scheduler reads as files, for example its configuration.")
+    ] = None
+    host_stats: Annotated[
+        bool | None,
+        about("Mount the host's /var/run/scx, where schedulers serve statistics; absent means false."),
     ] = None
     resources: Annotated[
         ResourceRequirements | None, about("What the scheduler's container asks for and may use at most.")

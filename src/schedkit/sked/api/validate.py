@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from schedkit.errors import SchedkitError
-from schedkit.sked.api import patterns, schema, types
-from schedkit.sked.api.crd import SCHEMA
+from schedkit.errors import BadDataError
+from schedkit.sked.api import patterns, schema
 from schedkit.sked.api.documents import parse_documents
+from schedkit.sked.api.kinds import KINDS, SCHEDEXT, Kind
 from schedkit.sked.api.kubernetes import OBJECT_NAME_LENGTH
 from schedkit.sked.api.schema import Schema
-from schedkit.sked.api.types import SchedExt
+from schedkit.sked.api.types import API_VERSION, GROUP, SchedExt
 
 _METADATA = {
     *("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid"),
@@ -28,10 +28,10 @@ _PYTHON_TYPES: dict[str, tuple[type, ...]] = {
     schema.BOOLEAN: (bool,),
     schema.INTEGER_OR_STRING: (int, str),
 }
-_KINDS = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean", float: "number"}
+_TYPE_NAMES = {dict: "object", list: "array", str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
-class Problem(NamedTuple):
+class ValidationError(NamedTuple):
     """What is wrong in a document, and where."""
 
     path: str
@@ -41,43 +41,71 @@ class Problem(NamedTuple):
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class InvalidResourceError(SchedkitError):
-    """A SchedExt that the API server would refuse."""
+class InvalidResourceError(BadDataError):
+    """A resource that the API server would refuse."""
 
     reason = "InvalidResource"
 
-    def __init__(self, source: str, problems: tuple[Problem, ...]) -> None:
-        super().__init__("\n".join(f"{source}: {problem}" for problem in problems))
-        self.problems = problems
+    def __init__(self, source: str, errors: tuple[ValidationError, ...]) -> None:
+        super().__init__("\n".join(f"{source}: {error}" for error in errors))
+        self.errors = errors
 
 
-def parse_resources(text: str, source: str) -> tuple[SchedExt, ...]:
-    """The SchedExts in a YAML or JSON text; objects of other groups beside them are left alone."""
-    resources = []
-    for document in _flatten(parse_documents(text, source)):
+class ManifestText(NamedTuple):
+    """A text of YAML or JSON, and where it comes from."""
+
+    name: str
+    text: str
+
+
+def parse_resources(sources: Sequence[ManifestText]) -> tuple[SchedExt, ...]:
+    """The SchedExts of all sources, at least one; objects of other groups and kinds beside them are left alone."""
+    found: dict[tuple[str, str], tuple[SchedExt, str]] = {}
+    for source in sources:
+        for resource in _parse_source(source):
+            key = (resource.metadata.namespace or "default", resource.metadata.name)
+            if key in found:
+                first = found[key][1]
+                told = f"there are two with this name: the other one is in {first}"
+                raise _invalid(f"{source.name}: {resource.metadata.name}", told)
+            found[key] = (resource, source.name)
+    if not found:
+        raise _invalid(", ".join(source.name for source in sources), f"there is no {SCHEDEXT.kind} in it")
+    return tuple(resource for resource, _ in found.values())
+
+
+def _parse_source(source: ManifestText) -> Iterator[SchedExt]:
+    for document in _flatten(parse_documents(source.text, source.name)):
         if not isinstance(document, dict) or not document.get("kind") or not document.get("apiVersion"):
-            raise InvalidResourceError(source, (Problem("", "an object says what it is by apiVersion and kind"),))
-        if str(document["apiVersion"]).partition("/")[0] != types.GROUP:
+            raise _invalid(source.name, "an object says what it is by apiVersion and kind")
+        if str(document["apiVersion"]).partition("/")[0] != GROUP:
             continue
-        if problems := find_problems(document):
+        if errors := find_errors(document):
             name = document["metadata"].get("name") if isinstance(document.get("metadata"), dict) else None
-            raise InvalidResourceError(f"{source}: {name}" if name else source, tuple(problems))
+            raise InvalidResourceError(f"{source.name}: {name}" if name else source.name, tuple(errors))
+        if document["kind"] != SCHEDEXT.kind:
+            continue
         try:
-            resources.append(msgspec.convert(_without_nulls(document), SchedExt))
+            yield msgspec.convert(_without_nulls(document), SchedExt)
         except msgspec.ValidationError as error:  # in the metadata, which has no schema here
-            raise InvalidResourceError(source, (Problem("", str(error)),)) from error
-    if not resources:
-        raise InvalidResourceError(source, (Problem("", "there is no SchedExt in it"),))
-    return tuple(resources)
+            raise _invalid(source.name, str(error)) from error
 
 
-def find_problems(document: Any) -> list[Problem]:
-    """Everything that is wrong with a SchedExt; the rules are asked only when its form is right."""
+def _invalid(source: str, message: str) -> InvalidResourceError:
+    return InvalidResourceError(source, (ValidationError("", message),))
+
+
+def find_errors(document: Any, kinds: Sequence[Kind] = KINDS) -> list[ValidationError]:
+    """Everything that is wrong with a resource; the rules are asked only when its form is right."""
     document = _without_nulls(document)
-    problems = list(_check_form(SCHEMA, document, ""))
-    if not problems:
-        problems = list(_check_identity(document))
-    return problems or list(_check_rules(SCHEMA, document, ""))
+    kind = next((kind for kind in kinds if kind.kind == document.get("kind")), None)
+    if kind is None:
+        expected = " or ".join(f'"{kind.kind}"' for kind in kinds)
+        return [ValidationError("kind", f"expected {expected}")]
+    errors = list(_check_form(kind.schema, document, ""))
+    if not errors:
+        errors = list(_check_identity(document))
+    return errors or list(_check_rules(kind.schema, document, ""))
 
 
 def _flatten(documents: list[Any]) -> Iterator[Any]:
@@ -95,32 +123,33 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def _check_identity(document: dict[str, Any]) -> Iterator[Problem]:
-    for field, expected in (("apiVersion", types.API_VERSION), ("kind", types.KIND)):
-        if document.get(field) != expected:
-            yield Problem(field, f'expected "{expected}"')
+def _check_identity(document: dict[str, Any]) -> Iterator[ValidationError]:
+    if document.get("apiVersion") != API_VERSION:
+        yield ValidationError("apiVersion", f'expected "{API_VERSION}"')
     metadata = document.get("metadata", {})
     for field in sorted(metadata.keys() - _METADATA):
-        yield Problem(f"metadata.{field}", "there is no such field")
+        yield ValidationError(f"metadata.{field}", "there is no such field")
     for field in ("name", "namespace"):
         if not isinstance(metadata.get(field, ""), str):
-            yield Problem(f"metadata.{field}", "expected a string")
+            yield ValidationError(f"metadata.{field}", "expected a string")
             return
     name = metadata.get("name", "")
     if not name:
-        yield Problem("metadata.name", "the field is missing")
+        yield ValidationError("metadata.name", "the field is missing")
     elif len(name) > OBJECT_NAME_LENGTH or not patterns.matches(patterns.DNS_SUBDOMAIN, name):
-        yield Problem("metadata.name", "this cannot be the name of an object")
+        yield ValidationError("metadata.name", "this cannot be the name of an object")
 
 
-def _check_form(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
+def _check_form(schema: Schema, value: Any, path: str) -> Iterator[ValidationError]:
     expected = _PYTHON_TYPES[schema.kind]
     if not isinstance(value, expected) or (isinstance(value, bool) and bool not in expected):
         article = "an" if schema.kind[0] in "aio" else "a"
-        yield Problem(path, f"expected {article} {schema.kind}, found {_KINDS.get(type(value), 'something else')}")
+        yield ValidationError(
+            path, f"expected {article} {schema.kind}, found {_TYPE_NAMES.get(type(value), 'something else')}"
+        )
         return
     if message := _find_limit_passed(schema.keywords, value):
-        yield Problem(path, message)
+        yield ValidationError(path, message)
     if isinstance(value, list) and schema.items:
         for index, item in enumerate(value):
             yield from _check_form(schema.items, item, f"{path}[{index}]")
@@ -131,16 +160,18 @@ def _check_form(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
         yield from _check_fields(schema, value, path)
 
 
-def _check_fields(schema: Schema, value: dict[Any, Any], path: str) -> Iterator[Problem]:
+def _check_fields(schema: Schema, value: dict[Any, Any], path: str) -> Iterator[ValidationError]:
     for key, item in value.items():
         if key in schema.properties:
             yield from _check_form(schema.properties[key], item, _join(path, key))
         else:
             near = difflib.get_close_matches(str(key), schema.properties, 1)
-            yield Problem(_join(path, key), "there is no such field" + (f"; is {near[0]} meant?" if near else ""))
+            yield ValidationError(
+                _join(path, key), "there is no such field" + (f"; is {near[0]} meant?" if near else "")
+            )
     for key in schema.required:
         if key not in value:
-            yield Problem(_join(path, key), "the field is missing")
+            yield ValidationError(_join(path, key), "the field is missing")
 
 
 def _find_limit_passed(keywords: dict[str, Any], value: Any) -> str | None:
@@ -162,10 +193,10 @@ def _find_limit_passed(keywords: dict[str, Any], value: Any) -> str | None:
     return None
 
 
-def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
+def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[ValidationError]:
     for rule in schema.rules:
         if message := rule.find_fault(value):
-            yield Problem(_join(path, rule.field) if rule.field else path, message)
+            yield ValidationError(_join(path, rule.field) if rule.field else path, message)
     if isinstance(value, list) and schema.items:
         yield from _check_unique(schema.keywords.get("x-kubernetes-list-map-keys", ()), value, path)
         for index, item in enumerate(value):
@@ -177,12 +208,12 @@ def _check_rules(schema: Schema, value: Any, path: str) -> Iterator[Problem]:
                 yield from _check_rules(below, item, _join(path, key))
 
 
-def _check_unique(keys: Sequence[str], items: list[Any], path: str) -> Iterator[Problem]:
+def _check_unique(keys: Sequence[str], items: list[Any], path: str) -> Iterator[ValidationError]:
     for key in keys:
         seen = set()
         for index, item in enumerate(items):
             if item[key] in seen:
-                yield Problem(f"{path}[{index}]", f'Duplicate value: {{"{key}":"{item[key]}"}}')
+                yield ValidationError(f"{path}[{index}]", f'Duplicate value: {{"{key}":"{item[key]}"}}')
             seen.add(item[key])
 
 

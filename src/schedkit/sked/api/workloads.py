@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from schedkit.sked.api.kubernetes import Affinity, EnvironmentVariable, ResourceRequirements, Toleration
+from schedkit.sked.api.kubernetes import Affinity, ConfigSource, EnvironmentVariable, ResourceRequirements, Toleration
 from schedkit.sked.api.selectors import Selector, parse_selector
 from schedkit.sked.api.types import SchedExtSpec, Workload
 
@@ -36,6 +36,8 @@ class ResolvedWorkload:
     sched: str
     args: tuple[str, ...]
     env: tuple[EnvironmentVariable, ...]
+    config_from: ConfigSource | None
+    host_stats: bool
     resources: ResourceRequirements | None
     node_selector: dict[str, str]
     affinity: Affinity | None
@@ -66,6 +68,8 @@ def _resolve(own: Workload, spec: SchedExtSpec, pool: str, daemon_set: str) -> R
         sched=_first(own.sched, spec.sched, ""),
         args=_first(own.args, spec.args, ()),
         env=_first(own.env, spec.env, ()),
+        config_from=own.config_from if own.config_from is not None else spec.config_from,
+        host_stats=_first(own.host_stats, spec.host_stats, False),
         resources=own.resources if own.resources is not None else spec.resources,
         node_selector=_first(own.node_selector, spec.node_selector, {}),
         affinity=own.affinity if own.affinity is not None else spec.affinity,

@@ -30,6 +30,7 @@ from schedkit.sked.controller.objects import (
     TemplateMeta,
     UpdateStrategy,
 )
+from schedkit.sked.controller.volumes import complete_volumes, make_volumes, select_own
 from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 
 SLOT = "sked.schedkit.io/slot"  # on a node: who has the slot of its kernel
@@ -52,12 +53,14 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
         controller=True,
         block_owner_deletion=True,
     )
+    volumes, mounts = make_volumes(workload)
     container = Container(
         name=CONTAINER,
         image=workload.sched,
         args=workload.args,
         env=workload.env,
         resources=workload.resources,
+        volume_mounts=mounts,
         image_pull_policy=spec.image_pull_policy or "",
         security_context=SecurityContext(privileged=True),
     )
@@ -68,6 +71,7 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
         tolerations=workload.tolerations,
         priority_class_name=spec.priority_class_name or "",
         image_pull_secrets=spec.image_pull_secrets,
+        volumes=volumes,
     )
     return DaemonSet(
         metadata=ObjectMeta(
@@ -145,7 +149,12 @@ def _read_work(daemonset: DaemonSet) -> bytes:
 def read_revision(template: PodTemplate) -> bytes:
     """A pod template as a value that is the same for two whose pods are the same, but for the slot."""
     pod = template.spec
-    plain = msgspec.structs.replace(pod, affinity=remove_slot(pod.affinity), containers=_complete(pod.containers))
+    plain = msgspec.structs.replace(
+        pod,
+        affinity=remove_slot(pod.affinity),
+        containers=_complete(pod.containers),
+        volumes=complete_volumes(pod.volumes),
+    )
     return msgspec.json.encode(msgspec.structs.replace(template, spec=plain), order="deterministic")
 
 
@@ -180,7 +189,13 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
     pace = strategy.rolling_update or RollingUpdate()
     if kind == ROLLING_UPDATE:
         pace = RollingUpdate(max_unavailable=1 if pace.max_unavailable is None else pace.max_unavailable)
-    template = replace(spec.template, spec=replace(pod, containers=containers, affinity=pod.affinity or Affinity()))
+    pod = replace(
+        pod,
+        containers=containers,
+        affinity=pod.affinity or Affinity(),
+        volumes=complete_volumes(pod.volumes),
+    )
+    template = replace(spec.template, spec=pod)
     return replace(
         spec,
         template=template,
@@ -195,6 +210,7 @@ def _complete(containers: tuple[Container, ...]) -> tuple[Container, ...]:
             container,
             image_pull_policy=container.image_pull_policy or _default_pull_policy(container.image),
             resources=_normalise(container.resources),
+            volume_mounts=select_own(container.volume_mounts),
         )
         for container in containers
     )

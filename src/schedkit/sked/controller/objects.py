@@ -34,6 +34,14 @@ class SecurityContext(Model, frozen=True):
     privileged: bool = False
 
 
+class VolumeMount(Model, frozen=True):
+    """Where a volume is in the container."""
+
+    name: str
+    mount_path: str
+    read_only: bool = False
+
+
 class Container(Model, frozen=True):
     """The one container of a scheduler's pod."""
 
@@ -42,8 +50,31 @@ class Container(Model, frozen=True):
     args: tuple[str, ...] = ()
     env: tuple[EnvironmentVariable, ...] = ()
     resources: ResourceRequirements | None = None
+    volume_mounts: tuple[VolumeMount, ...] = ()
     image_pull_policy: str = ""
     security_context: SecurityContext = SecurityContext()
+
+
+class ConfigMapVolume(Model, frozen=True):
+    """A ConfigMap as files."""
+
+    name: str = ""
+    default_mode: int | None = None
+
+
+class HostPathVolume(Model, frozen=True):
+    """A path of the node."""
+
+    path: str = ""
+    type: str = ""
+
+
+class Volume(Model, frozen=True):
+    """What a pod can mount; one of the sources is set."""
+
+    name: str
+    config_map: ConfigMapVolume | None = None
+    host_path: HostPathVolume | None = None
 
 
 class PodSpec(Model, frozen=True):
@@ -55,6 +86,7 @@ class PodSpec(Model, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     priority_class_name: str = ""
     image_pull_secrets: tuple[LocalObjectReference, ...] = ()
+    volumes: tuple[Volume, ...] = ()
 
 
 class TemplateMeta(Model, frozen=True):

@@ -1,33 +1,72 @@
-"""What would be created for resources in a file: the same claims and DaemonSets, without a cluster."""
+"""What would be created for resources in files: the same claims and DaemonSets, without a cluster."""
 
+import json
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
+from schedkit.sked.api.selectors import Selector, Term
 from schedkit.sked.api.types import SchedExt as FileSchedExt
-from schedkit.sked.controller.claims import make_claims
+from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, SchedExt
 
+EVERY_NODE = Selector((Term(),))
 
-def plan(resources: Sequence[FileSchedExt]) -> list[DaemonSet]:
-    """The DaemonSets of the resources; who gets a node that two of them select is decided in the cluster."""
-    planned = []
-    for given in resources:
+
+class Rendered(NamedTuple):
+    """What resources become without a cluster."""
+
+    daemonsets: tuple[DaemonSet, ...]
+    warnings: tuple[str, ...]  # who gets no nodes, and why
+
+
+def plan(resources: Sequence[FileSchedExt]) -> Rendered:
+    """The DaemonSets of the resources, as if these were all there are and were created in this order.
+
+    Who gets a node that two of them select is decided in the cluster, node by node; here it is only known of those
+    that select the same nodes as a stronger one.
+    """
+    claims: list[Claim] = []
+    warnings = []
+    for place, given in enumerate(resources):
         resource = msgspec.convert(msgspec.to_builtins(given), SchedExt)
-        namespace = resource.metadata.namespace or "default"
-        metadata = msgspec.structs.replace(resource.metadata, namespace=namespace)
-        planned += [
-            make_daemonset(claim) for claim in make_claims(msgspec.structs.replace(resource, metadata=metadata))
-        ]
-    return planned
+        metadata = msgspec.structs.replace(
+            resource.metadata,
+            namespace=resource.metadata.namespace or "default",
+            creation_timestamp=resource.metadata.creation_timestamp or f"{place:06}",
+        )
+        own = make_claims(msgspec.structs.replace(resource, metadata=metadata))
+        if not own:
+            reason = "it is suspended" if resource.spec.suspend else "it is being deleted"
+            warnings.append(f"{metadata.key} gets no nodes: {reason}")
+        claims += own
+    for claim in claims:
+        if winner := next((other for other in claims if _has_all_nodes_of(other, claim)), None):
+            pool = f", pool {claim.workload.pool}," if claim.workload.pool else ""
+            warnings.append(f"{claim.owner}{pool} gets no nodes: {winner.owner} comes first on all that it selects")
+    return Rendered(tuple(make_daemonset(claim) for claim in claims), tuple(warnings))
+
+
+def _has_all_nodes_of(winner: Claim, claim: Claim) -> bool:
+    """Whether a stronger claim surely could run on every node that another selects."""
+    if winner.rank >= claim.rank or not set(claim.tolerations) <= set(winner.tolerations):
+        return False
+    return winner.selector in (EVERY_NODE, claim.selector)
 
 
 def render_yaml(daemonsets: Sequence[DaemonSet]) -> str:
     """Manifests as kubectl takes them. The owner's uid is empty: only the cluster gives one."""
-    documents = []
-    for daemonset in daemonsets:
-        body = {"apiVersion": DAEMONSETS.api_version, "kind": DAEMONSETS.kind} | msgspec.to_builtins(daemonset)
-        documents.append(yaml.safe_dump(body, sort_keys=False))
-    return "---\n".join(documents)
+    return "---\n".join(yaml.safe_dump(_to_manifest(daemonset), sort_keys=False) for daemonset in daemonsets)
+
+
+def render_json(daemonsets: Sequence[DaemonSet]) -> str:
+    """The same as one List."""
+    items = [_to_manifest(daemonset) for daemonset in daemonsets]
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _to_manifest(daemonset: DaemonSet) -> dict[str, Any]:
+    return {"apiVersion": DAEMONSETS.api_version, "kind": DAEMONSETS.kind, **msgspec.to_builtins(daemonset)}
