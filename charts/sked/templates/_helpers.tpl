@@ -79,6 +79,9 @@ control-plane: controller-manager
 {{- range .Values.watchNamespaces }}
 - --namespace={{ . }}
 {{- end }}
+{{- if ne (int .Values.priorityCeiling) 0 }}
+- --priority-ceiling={{ int .Values.priorityCeiling }}
+{{- end }}
 {{- if ne (int .Values.workers) 16 }}
 - --workers={{ .Values.workers }}
 {{- end }}

@@ -28,6 +28,8 @@ RENDERED = {
     ("ClusterRoleBinding", "sked-metrics-auth-rolebinding", None),
     ("Service", "sked-controller-manager-metrics-service", NAMESPACE),
     ("Deployment", DEPLOYMENT, NAMESPACE),
+    ("ValidatingAdmissionPolicy", "sked-node-slot", None),
+    ("ValidatingAdmissionPolicyBinding", "sked-node-slot", None),
 }
 LABELS = {
     "control-plane": "controller-manager",
@@ -102,7 +104,7 @@ def test_monitor_selects_the_metrics_service(cluster: Cluster) -> None:
     assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
 
 
-@pytest.mark.parametrize("folder", ["crd", "default", "manager", "network-policy", "rbac", "samples"])
+@pytest.mark.parametrize("folder", ["crd", "default", "manager", "network-policy", "policy", "rbac", "samples"])
 def test_folder_passes_strict_validation(deployed: Cluster, folder: str) -> None:
     words = ("apply", "--dry-run=server", "--validate=strict", "-k", str(ROOT / "config" / folder))
     assert deployed.kubectl(*words).stdout

@@ -1,9 +1,14 @@
 """The make targets as a user runs them, in a copy of what they need, against a lab's cluster."""
 
+import http.client
+import json
 import os
 import shutil
+import ssl
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lab.cluster import Cluster
 from lab.process import Result
@@ -11,6 +16,7 @@ from lab.process import Result
 ROOT = Path(__file__).parents[3]
 NAMESPACE = "sked-system"
 CRD = "schedexts.sked.schedkit.io"
+ACCOUNT = "sked-controller-manager"
 IMAGE = "registry.example.com:5000/kernels/sked:v1"
 
 
@@ -43,3 +49,42 @@ class Clone:
         )
         assert done.returncode == 0 or not check, done.stderr
         return Result(done.stdout, done.stderr, done.returncode)
+
+
+def write_account_kubeconfig(cluster: Cluster, account: str = ACCOUNT, server: str = "") -> Path:
+    """The kubeconfig of the manager's service account, by a token as its pod has one."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": _describe_server(cluster, server)}],
+        "users": [{"name": "it", "user": {"token": make_token(cluster, account)}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it", "namespace": NAMESPACE}}],
+    }
+    path = cluster.folder / "manager.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
+
+
+def make_token(cluster: Cluster, account: str = ACCOUNT) -> str:
+    """A token of a service account in the operator's namespace."""
+    return cluster.kubectl("create", "token", account, "-n", NAMESPACE).stdout.strip()
+
+
+def patch_node(cluster: Cluster, token: str, name: str, patch: Mapping[str, Any]) -> tuple[int, str]:
+    """Patch a node as whoever has a token: the status code, and what the API server says. kubectl would `get` first."""
+    context = ssl.create_default_context(cafile=str(cluster.plane.pki / "ca.crt"))
+    connection = http.client.HTTPSConnection("127.0.0.1", cluster.api_port, timeout=30, context=context)
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/merge-patch+json"}
+    connection.request("PATCH", f"/api/v1/nodes/{name}", json.dumps(patch), headers)
+    answer = json.loads(connection.getresponse().read())
+    connection.close()
+    return answer.get("code", 200), answer.get("message", "")
+
+
+def _describe_server(cluster: Cluster, server: str) -> dict[str, str]:
+    if server:
+        return {"server": server}
+    authority = str(cluster.plane.pki / "ca.crt")
+    return {"server": f"https://127.0.0.1:{cluster.api_port}", "certificate-authority": authority}

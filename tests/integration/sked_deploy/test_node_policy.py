@@ -1,0 +1,89 @@
+"""What the manager's account may change on a node, decided by the API server: one label and one annotation."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.waiting import wait_for
+from tests.integration.clusters import read_api
+from tests.integration.sked_deploy.tools import NAMESPACE, make_token, patch_node
+
+NODE = "judged"
+SLOT = "sked.schedkit.io/slot"
+OTHER = "other-account"
+ALLOWED = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"metadata": {"labels": {"new": "x"}}}, "and no other label"),
+    ({"metadata": {"labels": {"pool": "other"}}}, "and no other label"),
+    ({"metadata": {"labels": {"pool": None}}}, "and no other label"),
+    ({"metadata": {"labels": {SLOT: "default.a", "pool": None}}}, "and no other label"),
+    ({"metadata": {"annotations": {"new": "x"}}}, "and no other annotation"),
+    ({"metadata": {"annotations": {"mine": None}}}, "and no other annotation"),
+    ({"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}}, "and nothing in spec"),
+    ({"spec": {"unschedulable": True}}, "and nothing in spec"),
+    ({"metadata": {"finalizers": ["example.com/mine"]}}, "and no finalizer or owner"),
+    (
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "1"}]}},
+        "and no finalizer or owner",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def token(deployed: Cluster) -> Iterator[str]:
+    """The manager's token, in a cluster with a node and in which the policy has come into force."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {"pool": "a"}}}
+    node["metadata"] |= {"annotations": {"mine": "x"}}
+    with deployed.connect() as connection:
+        assert connection.request("POST", "/api/v1/nodes", node).status == 201
+    token = make_token(deployed)
+    probe = {"metadata": {"labels": {"probe": "x"}}}
+    # Within seconds of being created, a policy is not yet asked.
+    wait_for("the policy to be in force", lambda: patch_node(deployed, token, NODE, probe)[0] == 403, 30)
+    deployed.kubectl("label", "node", NODE, "probe-")
+    yield token
+    deployed.kubectl("delete", "node", NODE)
+
+
+def test_slot_is_given_changed_and_taken_away(deployed: Cluster, token: str) -> None:
+    for value in ("default.a", "pending", None):
+        said = {SLOT: value}
+        patch = {"metadata": {"labels": said, "annotations": said}}
+        assert patch_node(deployed, token, NODE, patch) == (200, "")
+        metadata = read_api(deployed, f"/api/v1/nodes/{NODE}")["metadata"]
+        assert (metadata["labels"].get(SLOT), metadata["annotations"].get(SLOT)) == (value, value)
+    assert (metadata["labels"]["pool"], metadata["annotations"]["mine"]) == ("a", "x")
+
+
+@pytest.mark.parametrize(("patch", "words"), REFUSED)
+def test_anything_else_is_refused_in_words_that_say_what_is_allowed(
+    deployed: Cluster, token: str, patch: dict[str, Any], words: str
+) -> None:
+    before = read_api(deployed, f"/api/v1/nodes/{NODE}")
+    code, said = patch_node(deployed, token, NODE, patch)
+    assert code == 403
+    assert said.endswith(f"denied request: {ALLOWED}, {words}")
+    after = read_api(deployed, f"/api/v1/nodes/{NODE}")
+    assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
+
+
+def test_other_users_are_not_concerned(deployed: Cluster, token: str) -> None:
+    deployed.kubectl("create", "serviceaccount", OTHER, "-n", NAMESPACE)
+    deployed.kubectl("create", "clusterrole", OTHER, "--verb=patch", "--resource=nodes")
+    account = f"--serviceaccount={NAMESPACE}:{OTHER}"
+    deployed.kubectl("create", "clusterrolebinding", OTHER, f"--clusterrole={OTHER}", account)
+    other = make_token(deployed, OTHER)
+    try:
+        wait_for("its rights", lambda: patch_node(deployed, other, NODE, {})[0] == 200, 30)
+        for patch in ({"metadata": {"labels": {"new": "x"}}}, {"metadata": {"labels": {"new": None}}}):
+            assert patch_node(deployed, other, NODE, patch) == (200, "")
+        for unschedulable in (True, False):
+            assert patch_node(deployed, other, NODE, {"spec": {"unschedulable": unschedulable}}) == (200, "")
+        deployed.kubectl("label", "node", NODE, "new=x")
+        deployed.kubectl("label", "node", NODE, "new-")
+    finally:
+        for kind in ("clusterrolebinding", "clusterrole"):
+            deployed.kubectl("delete", kind, OTHER)
+        deployed.kubectl("delete", "serviceaccount", OTHER, "-n", NAMESPACE)
