@@ -8,7 +8,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.waiting import wait_for
 from tests.integration.clusters import read_api
-from tests.integration.sked_deploy.tools import NAMESPACE, make_token, patch_node
+from tests.integration.sked_deploy.tools import NAMESPACE, make_token, patch_node, wait_for_node_policy
 
 NODE = "judged"
 SLOT = "sked.schedkit.io/slot"
@@ -34,15 +34,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 @pytest.fixture(scope="module")
 def token(deployed: Cluster) -> Iterator[str]:
     """The manager's token, in a cluster with a node and in which the policy has come into force."""
-    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE, "labels": {"pool": "a"}}}
-    node["metadata"] |= {"annotations": {"mine": "x"}}
+    metadata = {"name": NODE, "labels": {"pool": "a"}, "annotations": {"mine": "x"}}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
     with deployed.connect() as connection:
         assert connection.request("POST", "/api/v1/nodes", node).status == 201
     token = make_token(deployed)
-    probe = {"metadata": {"labels": {"probe": "x"}}}
-    # Within seconds of being created, a policy is not yet asked.
-    wait_for("the policy to be in force", lambda: patch_node(deployed, token, NODE, probe)[0] == 403, 30)
-    deployed.kubectl("label", "node", NODE, "probe-")
+    wait_for_node_policy(deployed, token, NODE)
     yield token
     deployed.kubectl("delete", "node", NODE)
 

@@ -1,6 +1,7 @@
 """The make targets as a user runs them, in a copy of what they need, against a lab's cluster."""
 
 import http.client
+import itertools
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 
 from lab.cluster import Cluster
 from lab.process import Result
+from lab.waiting import wait_for
 
 ROOT = Path(__file__).parents[3]
 NAMESPACE = "sked-system"
@@ -81,6 +83,17 @@ def patch_node(cluster: Cluster, token: str, name: str, patch: Mapping[str, Any]
     answer = json.loads(connection.getresponse().read())
     connection.close()
     return answer.get("code", 200), answer.get("message", "")
+
+
+def wait_for_node_policy(cluster: Cluster, token: str, name: str) -> None:
+    """Wait until a change of a node is refused: a policy is asked some seconds after it was created."""
+    numbers = itertools.count()
+
+    def is_refused() -> bool:
+        return patch_node(cluster, token, name, {"metadata": {"labels": {"probe": str(next(numbers))}}})[0] == 403
+
+    wait_for("the policy to be in force", is_refused, 30)
+    cluster.kubectl("label", "node", name, "probe-")
 
 
 def _describe_server(cluster: Cluster, server: str) -> dict[str, str]:

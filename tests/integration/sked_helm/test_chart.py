@@ -27,6 +27,10 @@ from tests.integration.sked_helm.tools import (
 )
 
 MANAGER = ("Deployment", "sked-controller-manager")
+POLICIES = [
+    ("ValidatingAdmissionPolicy", "sked-node-slot"),
+    ("ValidatingAdmissionPolicyBinding", "sked-node-slot"),
+]
 ROLE_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
@@ -95,6 +99,7 @@ def test_defaults_are_those_of_the_manager() -> None:
         flags["log_level"],
         flags["log_format"],
     )
+    assert values["priorityCeiling"] == flags["priority_ceiling"]
     assert f":{values['health']['port']}" == flags["health_probe_bind_address"]
     assert values["metrics"]["secure"] == flags["metrics_secure"]
 
@@ -108,6 +113,7 @@ def test_manager_is_started_with_what_the_values_say(helm: Helm) -> None:
         "--health-probe-bind-address=:9081",
         "--namespace=games",
         "--namespace=batch",
+        "--priority-ceiling=100",
         "--workers=4",
         "--log-level=debug",
         "--log-format=json",
@@ -151,7 +157,7 @@ def test_labels_of_the_selector_cannot_be_changed(helm: Helm) -> None:
 def test_account_that_the_values_name_gets_the_rights(helm: Helm) -> None:
     for values, account in ((EVERYTHING, "scheduler-operator"), (NOTHING, "somebody")):
         objects = helm.template(values=values)
-        bindings = [thing for (kind, _), thing in objects.items() if kind.endswith("Binding")]
+        bindings = [thing for (kind, _), thing in objects.items() if kind.endswith("RoleBinding")]
         assert bindings
         subject = {"kind": "ServiceAccount", "name": account, "namespace": "sked-system"}
         assert all(binding["subjects"] == [subject] for binding in bindings)
@@ -171,6 +177,38 @@ def test_what_is_off_takes_no_rights_and_makes_no_objects(helm: Helm) -> None:
     _, container = select_manager(objects)
     assert container["args"] == ["--health-probe-bind-address=:8081"]
     assert "resources" not in container
+
+
+def may_patch_nodes(objects: Objects) -> bool:
+    rules = objects["ClusterRole", "sked-manager-role"]["rules"]
+    return any("nodes" in rule["resources"] and "patch" in rule["verbs"] for rule in rules)
+
+
+def test_policy_is_for_the_account_that_the_values_name(helm: Helm) -> None:
+    (condition,) = helm.template(values=EVERYTHING)[POLICIES[0]]["spec"]["matchConditions"]
+    user = "system:serviceaccount:sked-system:scheduler-operator"
+    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+
+
+def test_nodes_are_labelled_and_limited_only_when_asked(helm: Helm) -> None:
+    assert may_patch_nodes(helm.template())
+    unlimited = helm.template("--set", "nodes.policy=false")
+    assert may_patch_nodes(unlimited)
+    without = helm.template("--set", "nodes.label=false")
+    assert not may_patch_nodes(without)
+    for objects in (unlimited, without):
+        assert not objects.keys() & set(POLICIES)
+
+
+def test_policy_is_left_out_where_kubernetes_does_not_serve_it(helm: Helm) -> None:
+    newest, oldest = (helm.template("--kube-version", version) for version in ("1.30.0", "1.29.15-gke.100"))
+    assert newest.keys() - oldest.keys() == set(POLICIES)
+    assert may_patch_nodes(oldest)
+
+
+def test_older_kubernetes_is_refused(helm: Helm) -> None:
+    told = helm.run("template", "sked", CHART, "--kube-version", "1.28.9", check=False)
+    assert "chart requires kubeVersion: >=1.29.0-0 which is incompatible with Kubernetes v1.28.9" in told.stderr
 
 
 def test_metrics_without_tls_need_no_rights(helm: Helm) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import NotYetError, wait_for
+from tests.integration.sked_deploy.tools import make_token, patch_node, wait_for_node_policy
 from tests.integration.sked_helm.tools import (
     CHART,
     CRD,
@@ -36,8 +37,12 @@ SCHEDEXT: Object = {
     "spec": {"sched": "registry.example.com/scx:v1"},
 }
 IMAGE = ("--set", "image.repository=registry.example.com/sked", "--set", "image.tag=v1")
+ONLY_SLOT = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
 # All kinds that the chart makes on a plain cluster but the definition of the resource, which may stay.
-KINDS = "deployment,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding,networkpolicy"
+KINDS = (
+    "deployment,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding,networkpolicy,"
+    "validatingadmissionpolicy,validatingadmissionpolicybinding"
+)
 
 
 @pytest.fixture
@@ -156,6 +161,28 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
     assert fetch_manager(namespace)["spec"]["replicas"] == 1
     uninstall(cluster_helm)
     assert has_definition(namespace), "it stays when the release that installs it goes"
+
+
+def test_account_that_the_values_name_may_label_nodes_and_nothing_more(cluster_helm: Helm, namespace: Cluster) -> None:
+    """As the account `operator`; what is refused in which words is in sked_deploy/test_node_policy."""
+    account = ("--set", "serviceAccount.name=operator")
+    install(cluster_helm, *account)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "judged"}}
+    namespace.kubectl("create", "-f", "-", input=json.dumps(node))
+    slot = {"metadata": {"labels": {"sked.schedkit.io/slot": "default.a"}}}
+    try:
+        token = make_token(namespace, "operator")
+        wait_for_node_policy(namespace, token, "judged")
+        assert patch_node(namespace, token, "judged", slot) == (200, "")
+        assert ONLY_SLOT in patch_node(namespace, token, "judged", {"spec": {"unschedulable": True}})[1]
+
+        upgrade(cluster_helm, *account, "--set", "nodes.label=false")
+        assert not [kind for kind, _ in fetch_ours(namespace) if kind.startswith("ValidatingAdmissionPolicy")]
+        denied = 'cannot patch resource "nodes"'
+        wait_for("the right to go", lambda: denied in patch_node(namespace, token, "judged", slot)[1], 30)
+    finally:
+        namespace.kubectl("delete", "node", "judged")
+    uninstall(cluster_helm)
 
 
 def test_definition_goes_with_the_release_when_it_is_not_kept(cluster_helm: Helm, namespace: Cluster) -> None:

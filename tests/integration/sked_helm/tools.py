@@ -34,6 +34,7 @@ EVERYTHING: Mapping[str, Any] = {
     "metrics": {"port": 9443, "certificateSecret": "metrics-certificate", "serviceMonitor": {"enabled": True}},
     "health": {"port": 9081},
     "watchNamespaces": ["games", "batch"],
+    "priorityCeiling": 100,
     "workers": 4,
     "logLevel": "debug",
     "logFormat": "json",
@@ -65,6 +66,7 @@ NOTHING: Mapping[str, Any] = {
     "podLabels": None,
     "podAnnotations": None,
     "serviceAccount": {"create": False, "name": "somebody"},
+    "nodes": {"label": False, "policy": False},
     "crds": {"install": False},
 }
 
