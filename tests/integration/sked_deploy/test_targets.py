@@ -1,11 +1,16 @@
 """The make targets against a real API server: what they install, what they leave, and what they say."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 
 import pytest
 import yaml
 
+from lab import kube, kwok
 from lab.cluster import Cluster
+from lab.store import Store
+from lab.waiting import wait_for
+from tests.integration.clusters import read_api, read_objects
 from tests.integration.sked_controller.operator import (
     Json,
     Operator,
@@ -15,6 +20,9 @@ from tests.integration.sked_controller.operator import (
     wait_object,
 )
 from tests.integration.sked_deploy.tools import CRD, IMAGE, NAMESPACE, Clone
+
+POLICIES = "validatingadmissionpolicies,validatingadmissionpolicybindings"
+SLOT = "sked.schedkit.io/slot"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,9 +82,9 @@ def test_deploy_replaces_the_image_and_edits_no_file(cluster: Cluster, clone: Cl
 
 def test_without_manager_and_rights_the_resources_stay(cluster: Cluster, clone: Clone, operator: Operator) -> None:
     made = make_daemonset(cluster, clone, operator)
-    for folder in ("manager", "rbac"):
+    for folder in ("manager", "rbac", "policy"):
         cluster.kubectl("delete", "-k", str(clone.folder / "config" / folder), "--ignore-not-found")
-    for kind in ("clusterroles", "clusterrolebindings"):
+    for kind in ("clusterroles", "clusterrolebindings", POLICIES):
         assert "sked-" not in cluster.kubectl("get", kind, "-o", "name").stdout
     assert fetch(cluster, "namespace", NAMESPACE) is None
     assert fetch(cluster, "crd", CRD)
@@ -110,10 +118,92 @@ def test_undeploy_takes_everything_along(cluster: Cluster, clone: Clone, operato
     make_daemonset(cluster, clone, operator)
     clone.make(cluster, "undeploy")
     assert fetch(cluster, "daemonset", "kept") is None
-    for kind in ("crds", "clusterroles", "clusterrolebindings", "namespaces"):
+    for kind in ("crds", "clusterroles", "clusterrolebindings", "namespaces", POLICIES):
         assert "sked" not in cluster.kubectl("get", kind, "-o", "name").stdout
     assert clone.make(cluster, "undeploy", check=False).code != 0
     clone.make(cluster, "undeploy", "ignore-not-found=true")
+
+
+@pytest.fixture
+def dead_node(cluster: Cluster, store: Store) -> Iterator[Callable[[], None]]:
+    """A node that is ready until it is told to be dead: from then on its pods never end."""
+    store.ensure(kube.KWOK)
+    kubelet = kwok.Kwok.start(cluster, store.path(kube.KWOK))
+    (name,) = kwok.add_nodes(cluster, 1)
+    yield kubelet.stop
+    kubelet.stop()
+    cluster.kubectl("delete", "node", name)
+    cluster.kubectl("delete", "pods", "--all", "-A", "--force", "--grace-period=0")
+
+
+def test_undeploy_ends_with_a_node_that_does_not_respond(
+    cluster: Cluster, clone: Clone, operator: Operator, dead_node: Callable[[], None]
+) -> None:
+    make_daemonset(cluster, clone, operator)
+    (pod,) = wait_for("the scheduler", lambda: read_objects(cluster, "pod", "default", "name=kept"), 60)
+    manager = wait_for("the manager", lambda: read_objects(cluster, "pod", NAMESPACE), 60)
+    for running in (pod, *manager):
+        name, namespace = running["metadata"]["name"], running["metadata"]["namespace"]
+        wait_object(cluster, "pod", name, lambda found: found["status"]["phase"] == "Running", namespace)
+    dead_node()
+
+    told = clone.make(cluster, "undeploy", "PATIENCE=5", check=False)
+    assert told.code != 0
+    name = pod["metadata"]["name"]
+    assert (
+        f"hint: 1 pods have not ended within 5 s, first {name} on node kwok-0000: does the node respond?" in told.stderr
+    )
+    assert f"error: still being deleted after 5 s: namespace/{NAMESPACE} crd/{CRD}" in told.stderr
+    assert fetch(cluster, "crd", CRD) is None
+    assert fetch(cluster, "daemonset", "kept") is None
+    left = fetch(cluster, "pod", name)
+    assert left
+    assert left["metadata"]["deletionTimestamp"]
+
+    for running in manager:
+        words = ("pod", running["metadata"]["name"], "-n", NAMESPACE, "--force", "--grace-period=0")
+        cluster.kubectl("delete", *words)
+    clone.make(cluster, "undeploy", "ignore-not-found=true")
+    assert fetch(cluster, "namespace", NAMESPACE) is None
+
+
+def test_uninstall_ends_with_a_resource_that_somebody_holds(cluster: Cluster, clone: Clone) -> None:
+    clone.make(cluster, "install")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    held = make_schedext("held", sched="example.com/scx_a:1")
+    held["metadata"]["finalizers"] = ["example.com/held"]
+    apply(cluster, held)
+    told = clone.make(cluster, "uninstall", "PATIENCE=3", check=False)
+    assert told.code != 0
+    assert f"error: still being deleted after 3 s: crd/{CRD}\nhint: " in told.stderr
+    cluster.kubectl("patch", "schedext", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+    clone.make(cluster, "uninstall", "ignore-not-found=true")
+    assert fetch(cluster, "crd", CRD) is None
+
+
+def test_what_sked_wrote_on_nodes_goes_and_what_people_wrote_stays(cluster: Cluster, clone: Clone) -> None:
+    clone.make(cluster, "install")
+    nodes = {  # label and annotation, before and after
+        "sked": (("default.a", "default.a"), (None, None)),
+        "person": (("none", None), ("none", None)),
+        "person-after-sked": (("a", "default.b"), ("a", None)),
+        "person-unlabelled": ((None, "default.b"), (None, None)),
+        "nobody": ((None, None), (None, None)),
+    }
+    for name, ((label, annotation), _) in nodes.items():
+        metadata = {"name": name, "labels": {"kept": "x"} | ({SLOT: label} if label else {})}
+        metadata |= {"annotations": {"kept": "x"} | ({SLOT: annotation} if annotation else {})}
+        cluster.kubectl(
+            "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
+        )
+    try:
+        clone.make(cluster, "uninstall")
+        found = {node["metadata"]["name"]: node["metadata"] for node in read_api(cluster, "/api/v1/nodes")["items"]}
+        after = {name: (found[name]["labels"].get(SLOT), found[name]["annotations"].get(SLOT)) for name in nodes}
+        assert after == {name: expected for name, (_, expected) in nodes.items()}
+        assert {(found[name]["labels"]["kept"], found[name]["annotations"]["kept"]) for name in nodes} == {("x", "x")}
+    finally:
+        cluster.kubectl("delete", "nodes", *nodes)
 
 
 def test_errors_say_what_is_missing_and_what_to_do(clone: Clone, cluster: Cluster) -> None:
