@@ -72,7 +72,7 @@ class Bench:
         for informer in (*self.informers.needed, *self.informers.optional):
             for stream in informer._streams:
                 stream.synced.set()
-            informer.sight_changed()
+            informer.sync_changed()
 
     def plan(self) -> int:
         """Plan for all that was woken; how many that were."""

@@ -16,18 +16,20 @@ from schedkit.sked.kube.config import Access, read_access
 from schedkit.sked.kube.connection import UntrustedServerError
 from schedkit.sked.kube.credentials import FixedCredentials, Identity, TokenFile
 from schedkit.sked.kube.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-    UnauthorizedError,
+    ApiAlreadyExistsError,
+    ApiConflictError,
+    ApiError,
+    ApiForbiddenError,
+    ApiInvalidError,
+    ApiNotFoundError,
+    ApiUnauthorizedError,
 )
 from schedkit.sked.kube.objects import Model, Object, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, until
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 
@@ -37,7 +39,7 @@ def test_object_is_created_read_changed_and_deleted(cluster: Cluster) -> None:
             created = await client.create(CONFIG_MAPS, ConfigMap, config_map("life", color="red"), namespace="default")
             assert created.metadata.uid
             assert (await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")) == created
-            with pytest.raises(AlreadyExistsError):
+            with pytest.raises(ApiAlreadyExistsError):
                 await client.create(CONFIG_MAPS, ConfigMap, config_map("life"), namespace="default")
             merged = await client.patch(CONFIG_MAPS, ConfigMap, "life", {"data": {"size": "9"}}, namespace="default")
             assert merged.data == {"color": "red", "size": "9"}
@@ -45,20 +47,16 @@ def test_object_is_created_read_changed_and_deleted(cluster: Cluster) -> None:
             patched = await client.patch(CONFIG_MAPS, ConfigMap, "life", steps, namespace="default", kind="json")
             assert patched.data == {"size": "9"}
             version = patched.metadata.resource_version
-            body = config_map("life", version=version, only="this")
-            replaced = await client.replace(CONFIG_MAPS, ConfigMap, "life", body, namespace="default")
-            assert replaced.data == {"only": "this"}
-            with pytest.raises(ConflictError):
-                await client.replace(CONFIG_MAPS, ConfigMap, "life", body, namespace="default")
-            old = {"metadata": {"resourceVersion": version}, "data": {"late": "yes"}}
-            with pytest.raises(ConflictError):
-                await client.patch(CONFIG_MAPS, ConfigMap, "life", old, namespace="default")
-            for wrong in (Preconditions(uid="somebody-else"), Preconditions(resource_version=version)):
-                with pytest.raises(ConflictError):
-                    await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=wrong)
+            conditional = {"metadata": {"resourceVersion": version}, "data": {"size": "10"}}
+            await client.patch(CONFIG_MAPS, ConfigMap, "life", conditional, namespace="default")
+            with pytest.raises(ApiConflictError):
+                await client.patch(CONFIG_MAPS, ConfigMap, "life", conditional, namespace="default")
+            wrong = Preconditions(uid="somebody-else")
+            with pytest.raises(ApiConflictError):
+                await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=wrong)
             right = Preconditions(uid=created.metadata.uid)
             await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=right, propagation="Background")
-            with pytest.raises(NotFoundError):
+            with pytest.raises(ApiNotFoundError):
                 await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")
 
     run(test())
@@ -78,13 +76,9 @@ def test_server_side_apply_owns_its_fields_and_meets_those_of_others(cluster: Cl
             )
             cluster.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", input=manifest)
             theirs = config_map("owned", a="1", c="mine")
-            with pytest.raises(ConflictError, match='conflict with "other"') as raised:
+            with pytest.raises(ApiConflictError, match='conflict with "other"') as raised:
                 await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default")
             assert [cause.field for cause in raised.value.status.details.causes] == [".data.c"]
-            dry = await client.apply(
-                CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default", force=True, dry_run=True
-            )
-            assert dry.data == {"a": "1", "c": "mine"}
             now = await client.fetch(CONFIG_MAPS, ConfigMap, "owned", namespace="default")
             assert now.data == {"a": "1", "c": "2"}
             forced = await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default", force=True)
@@ -120,38 +114,97 @@ def test_status_is_written_apart_from_the_rest(cluster: Cluster) -> None:
     run(test())
 
 
-def test_pages_hold_everything_once(cluster: Cluster) -> None:
-    async def test() -> None:
-        async with connect(cluster) as client:
-            for number in range(7):
-                labelled = {"metadata": {"name": f"page-{number}", "labels": {"book": "one"}}}
-                await client.create(CONFIG_MAPS, Object, labelled, namespace="default")
-            found = client.fetch_all(CONFIG_MAPS, Object, namespace="default", label_selector="book=one", limit=3)
-            names = [item.metadata.name async for item in found]
-            assert names == [f"page-{number}" for number in range(7)]
-            chosen = client.fetch_all(CONFIG_MAPS, Object, field_selector="metadata.name=page-3")
-            assert [item.metadata.name async for item in chosen] == ["page-3"]
-
-    run(test())
-
-
 def test_refusals_have_types_and_the_servers_words(cluster: Cluster, tmp_path: Path) -> None:
     nobody = tmp_path / "nobody.kubeconfig"
     nobody.write_text(cluster.make_kubeconfig("nobody"))
 
     async def test() -> None:
         async with connect(cluster) as client:
-            with pytest.raises(InvalidError, match="a lowercase RFC 1123 subdomain") as raised:
+            with pytest.raises(ApiInvalidError, match="a lowercase RFC 1123 subdomain") as raised:
                 await client.create(CONFIG_MAPS, Object, config_map("Not Valid"), namespace="default")
             assert [cause.field for cause in raised.value.status.details.causes] == ["metadata.name"]
-            with pytest.raises(NotFoundError, match="there is no such kind"):
+            with pytest.raises(ApiNotFoundError, match="there is no such kind"):
                 await client.fetch(Resource("no.such", "v1", "things", "Thing"), Object, "a", namespace="default")
         async with connect(cluster, kubeconfig=nobody) as client:
-            with pytest.raises(ForbiddenError, match='User "nobody" cannot get resource "configmaps"') as denied:
+            with pytest.raises(ApiForbiddenError, match='User "nobody" cannot get resource "configmaps"') as denied:
                 await client.fetch(CONFIG_MAPS, Object, "a", namespace="default")
             assert "Role" in denied.value.hint
 
     run(test())
+
+
+def daemonset(**container: object) -> dict[str, object]:
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "none"} | container]},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "refused"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+
+
+@pytest.mark.parametrize(
+    ("container", "code", "said"),
+    [
+        ({"resources": {"limits": {"cpu": "much"}}}, 500, "quantities must match"),
+        ({"image": 5}, 500, "expected string"),
+        ({"nonsense": True}, 500, "field not declared in schema"),
+        ({"imagePullPolicy": "Sometimes"}, 422, "Unsupported value"),
+        ({"args": ["x" * 800_000, "y" * 1_000_000]}, 500, "request is too large"),
+    ],
+    ids=["quantity", "type", "field", "value", "size"],
+)
+@pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
+def test_object_that_can_never_be_is_a_permanent_refusal(
+    cluster: Cluster, container: dict[str, object], code: int, said: str
+) -> None:
+    async def test() -> None:
+        async with connect(cluster) as client:
+            with pytest.raises(ApiError, match=said) as raised:
+                await client.apply(DAEMONSETS, Object, "refused", daemonset(**container), namespace="default")
+            assert (raised.value.code, raised.value.is_permanent) == (code, True)
+
+    run(test())
+
+
+def test_webhook_that_cannot_be_called_is_no_permanent_refusal(cluster: Cluster) -> None:
+    webhook = {
+        "name": "away.example.com",
+        "clientConfig": {"url": "https://127.0.0.1:9/"},
+        "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}],
+        "objectSelector": {"matchLabels": {"ask": "webhook"}},
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+    }
+    kind = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration"}
+    manifest = json.dumps({**kind, "metadata": {"name": "away"}, "webhooks": [webhook]})
+    cluster.kubectl("apply", "-f", "-", input=manifest)
+
+    async def test() -> None:
+        async with connect(cluster) as client:
+            met: list[ApiError] = []
+
+            async def meets_webhook() -> bool:  # the API server takes a moment to know of it
+                body = {"metadata": {"generateName": "asked-", "labels": {"ask": "webhook"}}}
+                try:
+                    await client.create(CONFIG_MAPS, Object, body, namespace="default")
+                except ApiError as error:
+                    met.append(error)
+                return bool(met)
+
+            async with asyncio.timeout(60):
+                while not await meets_webhook():
+                    await asyncio.sleep(0.1)
+            assert "failed calling webhook" in met[0].message
+            assert (met[0].code, met[0].status_reason, met[0].is_permanent) == (500, "InternalError", False)
+
+    try:
+        run(test())
+    finally:
+        cluster.kubectl("delete", kind["kind"], "away")
 
 
 def access_with(cluster: Cluster, **changes: object) -> Access:
@@ -168,7 +221,7 @@ def test_token_is_read_again_when_the_server_refuses_it(cluster: Cluster, tmp_pa
 
     async def test() -> None:
         async with Client(access_with(cluster, credentials=TokenFile(token))) as client:
-            with pytest.raises(UnauthorizedError):
+            with pytest.raises(ApiUnauthorizedError):
                 await client.fetch(NAMESPACES, Object, "default")
             token.write_text(cluster.kubectl("create", "token", "caller").stdout.strip())
             assert (await client.fetch(CONFIG_MAPS, Object, "kube-root-ca.crt", namespace="default")).metadata.uid
@@ -201,7 +254,7 @@ def test_plugin_says_who_we_are_and_its_certificate_may_change(cluster: Cluster,
         access = read_access({"PATH": os.environ["PATH"]}, kubeconfig=kubeconfig)
         async with Client(access) as client:
             for number in (1, 2):
-                with pytest.raises(ForbiddenError, match=f'User "plugged-{number}"'):
+                with pytest.raises(ApiForbiddenError, match=f'User "plugged-{number}"'):
                     await client.fetch(NAMESPACES, Object, "default")
 
     run(test())
@@ -274,7 +327,7 @@ def test_server_of_another_authority_is_not_talked_to(cluster: Cluster) -> None:
 def test_nobody_is_nobody(cluster: Cluster) -> None:
     async def test() -> None:
         async with Client(access_with(cluster, credentials=FixedCredentials(Identity()))) as client:
-            with pytest.raises((ForbiddenError, UnauthorizedError)):
+            with pytest.raises((ApiForbiddenError, ApiUnauthorizedError)):
                 await client.fetch(NAMESPACES, Object, "default")
 
     run(test())
@@ -283,7 +336,7 @@ def test_nobody_is_nobody(cluster: Cluster) -> None:
 def test_impersonation_takes_the_rights_of_the_other(cluster: Cluster) -> None:
     async def test() -> None:
         async with Client(access_with(cluster, impersonation=(("Impersonate-User", "mallory"),))) as client:
-            with pytest.raises(ForbiddenError, match='User "mallory"'):
+            with pytest.raises(ApiForbiddenError, match='User "mallory"'):
                 await client.fetch(NAMESPACES, Object, "default")
 
     run(test())

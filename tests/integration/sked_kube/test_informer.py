@@ -11,11 +11,14 @@ from lab.components import API_SERVER, ETCD
 from lab.https import connect as connect_https
 from lab.https import make_context
 from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.manager import Manager
+from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.resources import Resource
+from schedkit.sked.kube.workers import Controller
 from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until
 
 TURNS = 2
-FOREVER = Resource("", "v1", "unicorns", "Unicorn")
+UNICORNS = Resource("schedkit.test", "v1", "unicorns", "Unicorn")
 
 
 def note(told: list[str]) -> "object":
@@ -99,16 +102,52 @@ def test_selectors_and_namespaces_choose(cluster: Cluster) -> None:
     run(test())
 
 
-def test_resource_that_is_not_there_yet_is_waited_for(cluster: Cluster) -> None:
+def install_unicorns(cluster: Cluster) -> None:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{UNICORNS.plural}.{UNICORNS.group}"},
+        "spec": {
+            "group": UNICORNS.group,
+            "scope": "Namespaced",
+            "names": {"plural": UNICORNS.plural, "kind": UNICORNS.kind},
+            "versions": [{"name": UNICORNS.version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+    cluster.kubectl("create", "-f", "-", input=json.dumps(definition))
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{UNICORNS.plural}.{UNICORNS.group}")
+    one = {"apiVersion": f"{UNICORNS.group}/{UNICORNS.version}", "kind": UNICORNS.kind, "metadata": {"name": "one"}}
+    cluster.kubectl("create", "-f", "-", input=json.dumps(one))
+
+
+def test_operator_works_without_an_optional_resource_and_finds_it_when_it_is_installed(
+    cluster: Cluster, caplog: pytest.LogCaptureFixture
+) -> None:
     async def test() -> None:
         async with connect(cluster) as client:
-            informer = Informer(client, FOREVER, ConfigMap)
-            async with running(informer.run()):
-                await until(lambda: informer.trouble)
-                assert "could not find the requested resource" in informer.trouble
-                assert not informer.synced
+            worked = asyncio.Event()
 
+            async def reconcile(_key: str) -> None:
+                worked.set()
+
+            queue: Queue[str] = Queue("work")
+            queue.add("some")
+            unicorns = Informer(client, UNICORNS, ConfigMap)
+            needed = Informer(client, CONFIG_MAPS, ConfigMap)
+            manager = Manager([needed], [Controller(queue, reconcile)], optional_informers=[unicorns])
+            async with running(manager.run()):
+                await asyncio.wait_for(worked.wait(), 60)
+                await until(lambda: unicorns.denied)
+                assert unicorns.denied == "watch unicorns: there is no such kind of object (404)"
+                assert manager.not_synced() == ""
+                await asyncio.to_thread(install_unicorns, cluster)
+                await until(lambda: unicorns.synced and not unicorns.denied)
+                assert [item.metadata.name for item in unicorns.store] == ["one"]
+
+    caplog.set_level("INFO", "schedkit")
     run(test())
+    assert caplog.text.count("watch interrupted") == 1, "told once, not at each attempt"
 
 
 class Gate:

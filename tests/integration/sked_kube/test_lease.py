@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from lab.cluster import Cluster
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.config import Access, read_access
 from schedkit.sked.kube.lease import Elector, LeadershipLostError, Timing
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from tests.integration.clusters import read_object
 from tests.integration.sked_kube.tools import connect, run, running, until
 
@@ -54,7 +56,7 @@ class Leader:
 
 @asynccontextmanager
 async def candidate(
-    cluster: Cluster, name: str, identity: str, registry: Registry | None = None
+    cluster: Cluster, name: str, identity: str, registry: MetricsRegistry | None = None
 ) -> AsyncIterator[tuple[Leader, asyncio.Task[None], Callable[[], Awaitable[None]]]]:
     """A candidate of its own connection: its leader, its task, and how to cut it off from the server."""
     leader = Leader()
@@ -92,7 +94,7 @@ def test_one_leads_and_the_other_takes_over_when_it_is_cut_off(cluster: Cluster)
 
 def test_release_hands_over_at_once_in_the_form_of_client_go(cluster: Cluster) -> None:
     async def test() -> None:
-        registry = Registry()
+        registry = MetricsRegistry()
         async with candidate(cluster, "handed", "one", registry) as (first, first_task, _):
             await until(first.leading.is_set)
             assert 'leader_election_master_status{name="handed"} 1' in registry.render()
@@ -118,6 +120,55 @@ def test_cancelled_leader_releases_too(cluster: Cluster) -> None:
             await asyncio.gather(task, return_exceptions=True)
             assert first.cancelled
             assert read_lease(cluster, "cancelled")["holderIdentity"] == ""
+
+    run(test())
+
+
+class Announcing(Client):
+    """Tells when it begins to write."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self.writing = asyncio.Event()
+
+    async def _write(self, *args: Any, **settings: Any) -> Any:
+        self.writing.set()
+        return await super()._write(*args, **settings)
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_claim_under_way_is_released_when_the_candidate_is_cancelled(cluster: Cluster, exists: bool) -> None:
+    name = f"claimed-{exists}".lower()
+    if exists:
+        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name}}
+        cluster.kubectl("create", "-n", NAMESPACE, "-f", "-", input=json.dumps(lease))
+
+    async def test() -> None:
+        async with Announcing(read_access({}, kubeconfig=cluster.admin_kubeconfig)) as client:
+            leader = Leader()
+            elector = Elector(client, name, NAMESPACE, identity="hasty", timing=QUICK)
+            async with running(elector.run(leader)) as task:
+                await asyncio.wait_for(client.writing.wait(), 60)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+            spec = read_lease(cluster, name)
+            assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1), "taken, and given back"
+            assert not elector.holds
+
+    run(test())
+
+
+def test_leader_that_is_cut_off_no_longer_holds_before_another_leads(cluster: Cluster) -> None:
+    async def test() -> None:
+        async with connect(cluster) as client:
+            first = Elector(client, "fenced", NAMESPACE, identity="one", timing=QUICK)
+            async with running(first.run(Leader())):
+                await until(lambda: first.holds)
+                async with candidate(cluster, "fenced", "two") as (second, _, _):
+                    await client.__aexit__(None, None, None)
+                    await until(lambda: second.leading.is_set() or not first.holds)
+                    assert not second.leading.is_set()
+                    await until(second.leading.is_set)
 
     run(test())
 

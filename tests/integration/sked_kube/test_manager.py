@@ -13,7 +13,7 @@ from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.lease import Elector
 from schedkit.sked.kube.manager import Manager
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.serve import (
@@ -29,7 +29,7 @@ from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map
 HERE = Address("127.0.0.1", 0)
 
 
-def make_operator(client: Client, registry: Registry, namespace: str) -> Manager:
+def make_operator(client: Client, registry: MetricsRegistry, namespace: str) -> Manager:
     """An operator that keeps a config map `copy-NAME` for each config map labelled copy=yes."""
     originals = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], label_selector="copy=yes")
     queue: Queue[Key] = Queue("copies", registry=registry)
@@ -84,7 +84,7 @@ def test_operator_works_waits_its_turn_and_hands_over(cluster: Cluster) -> None:
     async def test() -> None:
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(connect(cluster)) for _ in range(2)]
-            registries = [Registry(), Registry()]
+            registries = [MetricsRegistry(), MetricsRegistry()]
             first, second = (
                 make_operator(client, registry, "operated")
                 for client, registry in zip(clients, registries, strict=True)
@@ -120,7 +120,7 @@ def test_metrics_are_for_those_who_may(cluster: Cluster, tmp_path: Path) -> None
     nobody.write_text(cluster.make_kubeconfig("nobody"))
 
     async def test() -> None:
-        registry = Registry()
+        registry = MetricsRegistry()
         registry.counter("things_total", "Things.").of().increase()
         async with AsyncExitStack() as stack:
             client = await stack.enter_async_context(connect(cluster))

@@ -9,7 +9,7 @@ from typing import Any
 from lab.cluster import Cluster
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.config import read_access
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 
@@ -24,12 +24,12 @@ class ConfigMap(Model, frozen=True):
     kind: str = ""
 
 
-def config_map(name: str, namespace: str = "default", version: str = "", **data: str) -> ConfigMap:
-    metadata = ObjectMeta(name=name, namespace=namespace, resource_version=version)
+def config_map(name: str, namespace: str = "default", **data: str) -> ConfigMap:
+    metadata = ObjectMeta(name=name, namespace=namespace)
     return ConfigMap(metadata, data, api_version="v1", kind="ConfigMap")
 
 
-def connect(cluster: Cluster, *, kubeconfig: Path | None = None, registry: Registry | None = None) -> Client:
+def connect(cluster: Cluster, *, kubeconfig: Path | None = None, registry: MetricsRegistry | None = None) -> Client:
     """A client as the administrator, or as whoever the kubeconfig says."""
     return Client(read_access({}, kubeconfig=kubeconfig or cluster.admin_kubeconfig), registry=registry)
 

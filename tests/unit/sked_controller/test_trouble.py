@@ -30,7 +30,7 @@ CRASHED: Json = {
         (refusal(403, "Forbidden"), "Forbidden"),
         (refusal(422, "Invalid"), "Invalid"),
         (refusal(400, "BadRequest"), "ApiServerRefused"),
-        (refusal(500, "InternalError"), "ApiServerRefused"),
+        (refusal(500, "", "failed to create typed patch object (default/one)"), "ApiServerRefused"),
     ],
 )
 def test_refused_write_is_a_condition_and_not_a_loop(error: ApiError, reason: str) -> None:
@@ -60,7 +60,10 @@ def test_refused_delete_is_a_condition() -> None:
     assert world.condition("one", "Ready") == ("False", "Forbidden")
 
 
-@pytest.mark.parametrize(("code", "reason"), [(409, "Conflict"), (429, "TooManyRequests"), (503, "ServiceUnavailable")])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [(409, "Conflict"), (429, "TooManyRequests"), (503, "ServiceUnavailable"), (500, "InternalError")],
+)
 def test_what_trying_again_may_fix_is_left_to_the_queue(code: int, reason: str) -> None:
     world = World()
     world.refusals = {APPLY: refusal(code, reason)}
@@ -159,7 +162,7 @@ def test_what_may_not_be_looked_at_is_told_and_nothing_is_touched(plural: str) -
     assert blind.events.count(("two", "Warning", "Forbidden")) == 1
 
     stream.denied = ""
-    blind.informers[plural].sight_changed()
+    blind.informers[plural].sync_changed()
     assert {"apply daemonsets two", DELETE} <= set(blind.run())
 
 
@@ -170,7 +173,7 @@ def test_before_everything_is_seen_nothing_is_written() -> None:
     world.apply_resource()
     assert world.run() == []
     stream.synced.set()
-    world.informers["pods"].sight_changed()
+    world.informers["pods"].sync_changed()
     assert world.run() == [APPLY, STATUS]
 
 

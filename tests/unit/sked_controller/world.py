@@ -92,7 +92,7 @@ class World:
                 self._show(plural, document)
             for stream in informer._streams:
                 stream.synced.set()
-            informer.sight_changed()
+            informer.sync_changed()
 
     def put(self, plural: str, document: Json) -> Json:
         """Store an object as the API server does, and have the controller see it."""

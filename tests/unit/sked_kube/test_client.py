@@ -10,19 +10,21 @@ from schedkit.sked.kube.config import Access
 from schedkit.sked.kube.connection import NeverSentError
 from schedkit.sked.kube.credentials import FixedCredentials, Identity
 from schedkit.sked.kube.errors import (
-    AlreadyExistsError,
+    ApiAlreadyExistsError,
+    ApiConflictError,
     ApiError,
-    ConflictError,
+    ApiExpiredError,
+    ApiForbiddenError,
+    ApiInvalidError,
+    ApiNotFoundError,
+    ApiTooManyRequestsError,
+    ApiUnauthorizedError,
     ConnectionLostError,
-    ExpiredError,
-    ForbiddenError,
-    InvalidError,
-    NotFoundError,
-    TooManyRequestsError,
-    UnauthorizedError,
+    Status,
     UnexpectedAnswerError,
+    make_api_error,
 )
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Object
 from schedkit.sked.kube.resources import Resource
 from tests.unit.sked_kube.tools import Naps, fake_client, status
@@ -74,12 +76,12 @@ def test_patience_has_an_end() -> None:
     async def test() -> None:
         script, naps = Script(*(status(429, "TooManyRequests") for _ in range(50))), Naps()
         async with fake_client(script, naps=naps) as client:
-            with pytest.raises(TooManyRequestsError):
+            with pytest.raises(ApiTooManyRequestsError):
                 await client.fetch(NODES, Object, "a")
         assert len(script.requests) == ATTEMPTS
         script = Script(status(429, "TooManyRequests", Retry_After="3600"))
         async with fake_client(script, naps=naps) as client:
-            with pytest.raises(TooManyRequestsError) as raised:
+            with pytest.raises(ApiTooManyRequestsError) as raised:
                 await client.fetch(NODES, Object, "a")
         assert raised.value.retry_after == 3600
         assert len(script.requests) == 1
@@ -155,10 +157,10 @@ def test_refused_credentials_are_renewed_once() -> None:
         async with fake_client(answer, credentials=Renewable("old", "new")) as client:
             assert (await client.fetch(NODES, Object, "a")).metadata.name == "a"
         async with fake_client(answer, credentials=Renewable("old", "older", "new")) as client:
-            with pytest.raises(UnauthorizedError):
+            with pytest.raises(ApiUnauthorizedError):
                 await client.fetch(NODES, Object, "a")
         async with fake_client(answer, credentials=Renewable("old")) as client:
-            with pytest.raises(UnauthorizedError) as raised:
+            with pytest.raises(ApiUnauthorizedError) as raised:
                 await client.fetch(NODES, Object, "a")
             assert "old" not in raised.value.message.replace("unauthorized", "")
 
@@ -168,15 +170,15 @@ def test_refused_credentials_are_renewed_once() -> None:
 @pytest.mark.parametrize(
     ("code", "reason", "kind"),
     [
-        (403, "Forbidden", ForbiddenError),
-        (404, "NotFound", NotFoundError),
-        (409, "AlreadyExists", AlreadyExistsError),
-        (409, "Conflict", ConflictError),
-        (410, "Expired", ExpiredError),
-        (410, "Gone", ExpiredError),
-        (422, "Invalid", InvalidError),
-        (409, "", ConflictError),
-        (404, "", NotFoundError),
+        (403, "Forbidden", ApiForbiddenError),
+        (404, "NotFound", ApiNotFoundError),
+        (409, "AlreadyExists", ApiAlreadyExistsError),
+        (409, "Conflict", ApiConflictError),
+        (410, "Expired", ApiExpiredError),
+        (410, "Gone", ApiExpiredError),
+        (422, "Invalid", ApiInvalidError),
+        (409, "", ApiConflictError),
+        (404, "", ApiNotFoundError),
         (418, "Teapot", ApiError),
     ],
 )
@@ -193,11 +195,49 @@ def test_refusals_are_types_that_carry_the_status(code: int, reason: str, kind: 
     asyncio.run(test())
 
 
+def test_refusal_of_the_object_itself_is_permanent_and_not_sent_again() -> None:
+    typed = "failed to create typed patch object (n/a; apps/v1, Kind=DaemonSet): .spec.x: field not declared in schema"
+
+    async def test() -> None:
+        script = Script(status(500, "", typed))
+        async with fake_client(script) as client:
+            with pytest.raises(ApiError, match="field not declared") as raised:
+                await client.apply(NODES, Object, "a", Object())
+        assert raised.value.is_permanent
+        assert len(script.requests) == 1
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "message", "permanent"),
+    [
+        (400, "BadRequest", "invalid object type", True),
+        (403, "Forbidden", "exceeded quota", True),
+        (413, "RequestEntityTooLarge", "limit is 3145728", True),
+        (422, "Invalid", "spec.x: Unsupported value", True),
+        (500, "", "failed to convert new object (n/a; apps/v1, Kind=DaemonSet) to proper version: quantities", True),
+        (500, "", "etcdserver: request is too large", True),
+        (500, "", "etcdserver: request timed out", False),
+        (500, "InternalError", 'Internal error occurred: failed calling webhook "w": connection refused', False),
+        (500, "InternalError", "failed to create typed patch object, says a webhook", False),
+        (401, "Unauthorized", "", False),
+        (404, "NotFound", "", False),
+        (409, "Conflict", "", False),
+        (429, "TooManyRequests", "", False),
+        (503, "ServiceUnavailable", "", False),
+    ],
+)
+def test_permanent_is_what_only_a_change_can_help(code: int, reason: str, message: str, permanent: bool) -> None:
+    error = make_api_error(Status(code=code, reason=reason, message=message), "apply Thing a")
+    assert error.is_permanent is permanent
+
+
 def test_page_of_a_proxy_is_an_error_too() -> None:
     async def test() -> None:
         page = web.Response(status=403, body=b"<html>no\xff</html>", content_type="text/html")
         async with fake_client(Script(page)) as client:
-            with pytest.raises(ForbiddenError, match="no reason given"):
+            with pytest.raises(ApiForbiddenError, match="no reason given"):
                 await client.fetch(NODES, Object, "a")
         async with fake_client(Script(web.Response(body=b"<html>welcome</html>"))) as client:
             with pytest.raises(UnexpectedAnswerError, match="no Object"):
@@ -210,25 +250,9 @@ def test_page_of_a_proxy_is_an_error_too() -> None:
     asyncio.run(test())
 
 
-def test_list_goes_through_all_pages() -> None:
-    async def answer(request: web.Request) -> web.Response:
-        assert request.query["labelSelector"] == "a=b"
-        assert request.query["limit"] == "2"
-        at = int(request.query.get("continue", "0"))
-        metadata = {"resourceVersion": "9"} | ({"continue": str(at + 2)} if at < 4 else {})
-        return web.json_response({"metadata": metadata, "items": [{"metadata": {"name": str(at + n)}} for n in (0, 1)]})
-
-    async def test() -> None:
-        async with fake_client(answer) as client:
-            found = client.fetch_all(NODES, Object, label_selector="a=b", limit=2)
-            assert [item.metadata.name async for item in found] == ["0", "1", "2", "3", "4", "5"]
-
-    asyncio.run(test())
-
-
 def test_every_attempt_is_counted() -> None:
     async def test() -> None:
-        registry = Registry()
+        registry = MetricsRegistry()
         async with fake_client(Script(None, None, status(503)), registry=registry) as client:
             await client.fetch(NODES, Object, "a")
         text = registry.render()
@@ -252,7 +276,7 @@ def test_refusal_that_arrives_in_parts_is_read_to_its_end() -> None:
 
     async def test() -> None:
         async with fake_client(refuse_slowly) as client:
-            with pytest.raises(InvalidError, match="the name is too long"):
+            with pytest.raises(ApiInvalidError, match="the name is too long"):
                 await client.create(NODES, Object, Object())
 
     asyncio.run(test())

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from schedkit.sked.kube.events import BURST, Recorder
 from schedkit.sked.kube.objects import ObjectReference
-from tests.unit.sked_kube.tools import fake_client, status
+from tests.unit.sked_kube.tools import fake_client, status, until
 
 THING = ObjectReference(kind="Thing", namespace="n", name="a", uid="u")
 
@@ -57,6 +57,24 @@ def test_repeated_event_is_created_once_and_counted_now_and_then() -> None:
             recorder.record(THING, "Warning", "Failed", "Pull", "no such image")
             await recorder.flush()
             assert len(written.created) == 2, "after minutes of silence it is a new one"
+
+    asyncio.run(test())
+
+
+def test_counts_are_written_while_other_events_keep_coming() -> None:
+    async def test() -> None:
+        async with recording() as (written, recorder):
+            running = asyncio.ensure_future(recorder.run())
+            for _ in range(3):
+                recorder.record(THING, "Warning", "Failed", "Pull", "no such image")
+            await until(lambda: written.series == [2])
+            for number in range(20):
+                written.now += 10
+                recorder.record(THING, "Normal", "Other", "Do", str(number))
+                await until(lambda number=number: len(written.created) == 2 + number)  # type: ignore[misc]
+            assert written.series == [2, 3]
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(test())
 

@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
 from schedkit.sked.kube import http
+from schedkit.sked.kube.certificates import make_self_signed_context
 from schedkit.sked.kube.http import BadRequestError, Listener, Request, Response, parse_head
 
 
@@ -18,9 +20,9 @@ async def echo(request: Request) -> Response:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[int]:
+async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        async with Listener(echo, server):
+        async with Listener(echo, server, tls):
             yield server.getsockname()[1]
 
 
@@ -117,5 +119,63 @@ def test_end_cuts_off_those_who_are_still_talking(monkeypatch: pytest.MonkeyPatc
             await asyncio.sleep(0.05)  # until it is heard
         assert await reader.read() == b""
         writer.close()
+
+    asyncio.run(test())
+
+
+def test_no_more_than_so_many_are_heard_at_once_and_the_others_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(http, "MOST_CONNECTIONS", 2)
+        async with listening() as port:
+            talking = [(await asyncio.open_connection("127.0.0.1", port))[1] for _ in range(2)]
+            third = asyncio.ensure_future(say(port, b"GET /a HTTP/1.1\r\n\r\n"))
+            await asyncio.sleep(0.1)
+            assert not third.done()
+            talking[0].transport.abort()
+            assert (await asyncio.wait_for(third, 5)).startswith("HTTP/1.1 200 ")
+            talking[1].transport.abort()
+
+    asyncio.run(test())
+
+
+def test_handshake_that_does_not_come_is_hung_up_on_and_counts_as_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(http, "MOST_CONNECTIONS", 1)
+        monkeypatch.setattr(http, "HANDSHAKE_SECONDS", 0.3)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        async with asyncio.timeout(20), listening(make_self_signed_context("sked")) as port:
+            silent_reader, silent = await asyncio.open_connection("127.0.0.1", port)
+            await asyncio.sleep(0.05)  # until it is heard
+            second = asyncio.ensure_future(asyncio.open_connection("127.0.0.1", port, ssl=context))
+            await asyncio.sleep(0.1)
+            assert not second.done()
+            assert await silent_reader.read() == b""
+            silent.close()
+            reader, writer = await second
+            writer.write(b"GET /a HTTP/1.1\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+
+    asyncio.run(test())
+
+
+def test_listener_goes_on_when_there_are_no_file_descriptors_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test() -> None:
+        monkeypatch.setattr(http, "ACCEPT_AGAIN_SECONDS", 0.01)
+        loop = asyncio.get_running_loop()
+        accept, failures = loop.sock_accept, [OSError(24, "Too many open files")] * 3
+
+        async def fail_first(listening: socket.socket) -> object:
+            if failures:
+                raise failures.pop()
+            return await accept(listening)
+
+        monkeypatch.setattr(loop, "sock_accept", fail_first)
+        async with listening() as port:
+            assert (await say(port, b"GET /a HTTP/1.1\r\n\r\n")).startswith("HTTP/1.1 200 ")
+        assert caplog.text.count("cannot accept a connection") == 3
 
     asyncio.run(test())

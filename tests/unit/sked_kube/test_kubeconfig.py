@@ -40,8 +40,8 @@ def write_config(folder: Path, text: str = CONFIG, name: str = "config") -> Path
     return folder / name
 
 
-def read(folder: Path, text: str = CONFIG, context: str = "") -> Access:
-    return read_access({}, kubeconfig=write_config(folder, text), context=context)
+def read(folder: Path, text: str = CONFIG) -> Access:
+    return read_access({}, kubeconfig=write_config(folder, text))
 
 
 def authorization(access: Access) -> str:
@@ -58,8 +58,8 @@ def test_current_context_says_server_authority_user_and_namespace(tmp_path: Path
     assert context.cert_store_stats()["x509"] == 1, "what the system trusts is not trusted"
 
 
-def test_other_context_by_name_and_not_verifying_only_where_the_file_says_so(tmp_path: Path) -> None:
-    access = read(tmp_path, context="two")
+def test_other_context_and_not_verifying_only_where_the_file_says_so(tmp_path: Path) -> None:
+    access = read(tmp_path, CONFIG.replace("current-context: one", "current-context: two"))
     assert (access.tls_server_name, access.proxy, access.verify) == ("api", "http://p:1", False)
     assert make_ssl_context(access).verify_mode == ssl.CERT_NONE
     assert authorization(access) == ""
@@ -171,7 +171,7 @@ def test_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("length", range(0, CONFIG.index("- name: one") + 30, 13))
 def test_file_cut_off_anywhere_is_refused_without_secrets(tmp_path: Path, length: int) -> None:
     with pytest.raises(ConfigError) as raised:
-        read(tmp_path, CONFIG[:length], context="one")
+        read(tmp_path, CONFIG[:length])
     assert SECRET not in raised.value.message
 
 

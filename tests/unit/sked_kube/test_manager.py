@@ -1,17 +1,23 @@
 """How a manager ends: in order, with what is being written finished."""
 
 import asyncio
+import json
 import os
 import signal
 from collections.abc import Awaitable, Callable
 
 import pytest
+from aiohttp import web
 
 from schedkit.errors import SchedkitError
+from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.manager import Manager, stop_on_signals
+from schedkit.sked.kube.objects import Object
 from schedkit.sked.kube.queue import Queue
+from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.serve import Address, Server, make_health_application
 from schedkit.sked.kube.workers import Controller, Result
+from tests.unit.sked_kube.tools import Naps, fake_client, status, until
 
 
 def make_manager(reconcile: Callable[[str], Awaitable[Result | None]]) -> Manager:
@@ -105,6 +111,60 @@ def test_failure_of_a_part_ends_the_whole_and_is_raised_as_it_is() -> None:
         manager.background = [fail]
         with pytest.raises(SchedkitError, match="the part broke"):
             await asyncio.wait_for(manager.run(), 30)
+
+    asyncio.run(test())
+
+
+def test_optional_informer_runs_and_nobody_waits_for_it() -> None:
+    async def test() -> None:
+        worked, installed = asyncio.Event(), asyncio.Event()
+
+        async def reconcile(_key: str) -> None:
+            worked.set()
+
+        async def answer(_request: web.Request) -> web.Response:
+            if not installed.is_set():
+                return status(404, "NotFound", "no such resource")
+            mark = {"resourceVersion": "1", "annotations": {"k8s.io/initial-events-end": "true"}}
+            return web.Response(text=json.dumps({"type": "BOOKMARK", "object": {"metadata": mark}}) + "\n")
+
+        async with fake_client(answer) as client:
+            informer = Informer(client, Resource("test", "v1", "things", "Thing"), Object, sleep=Naps())
+            manager = make_manager(reconcile)
+            manager.optional_informers = [informer]
+            running = asyncio.ensure_future(manager.run())
+            await asyncio.wait_for(worked.wait(), 30)
+            assert not informer.synced
+            await until(lambda: informer.denied)
+            assert manager.not_synced() == "", "the operator is ready without it"
+            installed.set()
+            await until(lambda: informer.synced and not informer.denied)
+            manager.stop()
+            await asyncio.wait_for(running, 30)
+
+    asyncio.run(test())
+
+
+def test_informer_that_is_not_optional_is_waited_for() -> None:
+    async def test() -> None:
+        asked = 0
+
+        async def reconcile(_key: str) -> None:
+            raise AssertionError("no work before everything is seen")
+
+        async def answer(_request: web.Request) -> web.Response:
+            nonlocal asked
+            asked += 1
+            return status(500, "InternalError", "not now")
+
+        async with fake_client(answer) as client:
+            manager = make_manager(reconcile)
+            manager.informers = [Informer(client, Resource("test", "v1", "things", "Thing"), Object, sleep=Naps())]
+            running = asyncio.ensure_future(manager.run())
+            await until(lambda: asked > 20)
+            assert manager.not_synced() == "things not synced (watch things: not now (500))"
+            manager.stop()
+            await asyncio.wait_for(running, 30)
 
     asyncio.run(test())
 

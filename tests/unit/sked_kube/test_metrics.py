@@ -3,11 +3,11 @@
 import pytest
 
 from schedkit.sked.kube.instruments import ReconcileMetrics, add_process_metrics
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 
 
 def test_counter_and_gauge_render_with_help_and_type() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter("requests_total", "How many.", ("code",)).of("200").increase(2)
     registry.gauge("temperature", "How warm.").of().set(-1.5)
     assert registry.render() == (
@@ -21,7 +21,7 @@ def test_counter_and_gauge_render_with_help_and_type() -> None:
 
 
 def test_histogram_buckets_are_cumulative_and_bounds_belong_to_their_bucket() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     histogram = registry.histogram("seconds", "How long.", ("who",), bounds=(0.1, 1)).of("a")
     for value in (0.05, 0.1, 0.5, 7):
         histogram.observe(value)
@@ -35,14 +35,14 @@ def test_histogram_buckets_are_cumulative_and_bounds_belong_to_their_bucket() ->
 
 
 def test_labels_and_help_are_escaped() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter("odd", 'a\\b\n"c"', ("text",)).of('x\\y\n"z"').increase()
     assert '# HELP odd a\\\\b\\n"c"\n' in registry.render()
     assert 'odd{text="x\\\\y\\n\\"z\\""} 1\n' in registry.render()
 
 
 def test_asking_again_gives_the_same_metric_and_another_shape_is_refused() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     registry.counter("a", "A.", ("x",)).of("1").increase()
     assert registry.counter("a", "A.", ("x",)).of("1").value == 1
     with pytest.raises(ValueError, match="exists as a counter"):
@@ -52,7 +52,7 @@ def test_asking_again_gives_the_same_metric_and_another_shape_is_refused() -> No
 
 
 def test_reconcile_metrics_are_there_before_anything_happened() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     ReconcileMetrics(registry, "schedext")
     text = registry.render()
     for result in ("success", "requeue", "requeue_after", "error"):
@@ -62,7 +62,7 @@ def test_reconcile_metrics_are_there_before_anything_happened() -> None:
 
 
 def test_process_metrics_are_read_when_somebody_looks() -> None:
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry)
     values = dict(line.split(" ") for line in registry.render().splitlines() if not line.startswith("#"))
     assert float(values["process_resident_memory_bytes"]) > 1 << 20

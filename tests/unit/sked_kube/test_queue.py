@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.queue import Queue, ShutDownError
 from tests.unit.sked_kube.tools import ManualClock
 
@@ -113,7 +113,6 @@ def test_failures_in_a_row_double_the_wait_up_to_a_cap_and_success_forgets_them(
         assert delays == [0.005, 0.01, 0.02, 0.03, 0.03]
         assert queue.add_failed("b") == 0.005
         queue.forget("a")
-        assert queue.failures("a") == 0
         assert queue.add_failed("a") == 0.005
 
     run(test())
@@ -173,7 +172,7 @@ def test_shut_down_queue_hands_out_nothing_and_takes_nothing() -> None:
     run(test())
 
 
-def test_shut_down_wakes_those_who_wait_and_drain_waits_for_those_who_work() -> None:
+def test_shut_down_wakes_those_who_wait_and_lets_those_who_work_end() -> None:
     async def test() -> None:
         queue: Queue[str] = Queue("test", clock=ManualClock())
         queue.add("a")
@@ -183,18 +182,14 @@ def test_shut_down_wakes_those_who_wait_and_drain_waits_for_those_who_work() -> 
         queue.shut_down()
         with pytest.raises(ShutDownError):
             await getter
-        drained = asyncio.ensure_future(queue.drain())
-        await asyncio.sleep(0)
-        assert not drained.done()
         queue.done("a")
-        await drained
 
     run(test())
 
 
 def test_metrics_tell_depth_adds_retries_and_durations() -> None:
     async def test() -> None:
-        clock, registry = ManualClock(), Registry()
+        clock, registry = ManualClock(), MetricsRegistry()
         queue: Queue[str] = Queue("nodes", clock=clock, registry=registry)
         queue.add("a")
         queue.add("b")

@@ -24,7 +24,7 @@ from schedkit.sked.kube.certificates import (
 )
 from schedkit.sked.kube.credentials import CertificatePair
 from schedkit.sked.kube.errors import ConfigError
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.serve import (
     Address,
     Server,
@@ -87,7 +87,7 @@ def test_health_is_ok_until_a_check_complains_and_says_which() -> None:
 
 def test_metrics_without_a_gate_are_for_everyone() -> None:
     async def test() -> None:
-        registry = Registry()
+        registry = MetricsRegistry()
         registry.counter("things_total", "Things.").of().increase()
         async with Server("metrics", make_metrics_application(registry, None), HERE) as server:
             code, text = await ask(f"http://127.0.0.1:{server.port}/metrics")
@@ -136,7 +136,7 @@ def test_gate_asks_once_a_while_and_is_shut_when_nobody_answers() -> None:
 
         now = 0.0
         async with fake_client(api) as client:
-            application = make_metrics_application(Registry(), Gate(client, clock=lambda: now))
+            application = make_metrics_application(MetricsRegistry(), Gate(client, clock=lambda: now))
             async with Server("metrics", application, HERE) as server:
                 url = f"http://127.0.0.1:{server.port}/metrics"
 
@@ -161,7 +161,7 @@ def test_gate_asks_once_a_while_and_is_shut_when_nobody_answers() -> None:
 
 def test_tls_connections_have_small_buffers() -> None:
     async def test() -> None:
-        application = make_metrics_application(Registry(), None)
+        application = make_metrics_application(MetricsRegistry(), None)
         async with Server("metrics", application, HERE, make_self_signed_context("sked")) as server:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -189,7 +189,7 @@ async def served_certificate(port: int) -> bytes:
 def test_own_certificate_is_served_over_tls() -> None:
     async def test() -> None:
         context = make_self_signed_context("sked")
-        async with Server("metrics", make_metrics_application(Registry(), None), HERE, context) as server:
+        async with Server("metrics", make_metrics_application(MetricsRegistry(), None), HERE, context) as server:
             assert await ask(f"https://127.0.0.1:{server.port}/metrics", ssl=False) == (200, "")
 
     asyncio.run(test())
@@ -230,7 +230,7 @@ def test_without_a_child_the_own_certificate_is_made_all_the_same(monkeypatch: p
     async def test() -> None:
         context = make_self_signed_context("sked")
         (pair,) = made
-        async with Server("metrics", make_metrics_application(Registry(), None), HERE, context) as server:
+        async with Server("metrics", make_metrics_application(MetricsRegistry(), None), HERE, context) as server:
             assert await served_certificate(server.port) == ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
 
     asyncio.run(test())
@@ -246,7 +246,7 @@ def test_own_certificate_that_cannot_be_made_is_an_error(monkeypatch: pytest.Mon
 def test_methods_that_change_things_are_refused() -> None:
     async def test() -> None:
         health = make_health_application(live={}, ready={})
-        metrics = make_metrics_application(Registry(), None)
+        metrics = make_metrics_application(MetricsRegistry(), None)
         async with (
             Server("health", health, HERE) as first,
             Server("metrics", metrics, HERE) as second,
@@ -273,7 +273,9 @@ def test_rotated_certificate_is_served_to_the_next_caller_and_a_torn_one_to_nobo
         files.certificate.write_bytes(first.certificate)
         files.key.write_bytes(first.key)
         serving = ServingCertificate(files)
-        async with Server("metrics", make_metrics_application(Registry(), None), HERE, serving.context) as server:
+        async with Server(
+            "metrics", make_metrics_application(MetricsRegistry(), None), HERE, serving.context
+        ) as server:
             before = await served_certificate(server.port)
             assert before == ssl.PEM_cert_to_DER_cert(first.certificate.decode())
             files.certificate.write_bytes(second.certificate)

@@ -3,7 +3,7 @@
 from schedkit.sked.kube.decoding import decode
 from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
 from schedkit.sked.kube.resources import EVENTS, Resource
-from schedkit.sked.kube.store import Pool, Store, by_controller, same_projection
+from schedkit.sked.kube.store import Interner, Store, by_controller, same_projection
 
 
 class Thing(Model, frozen=True):
@@ -51,27 +51,27 @@ def test_equal_strings_of_different_objects_are_one() -> None:
 def test_equal_parts_are_one_wherever_they_are_and_what_is_unique_is_not_kept() -> None:
     text = b'{"metadata":{"name":"thing-%b","uid":"uid-%b","ownerReferences":[%b]}}'
     owner = b'{"apiVersion":"v1","kind":"Boss","name":"the-boss","uid":"uid-of-the-boss"}'
-    pool = Pool()
+    interner = Interner()
     things = [decode(text % (name, name, owner), Thing) for name in (b"a", b"b")]
     before = decode(text % (b"a", b"a", owner), Thing)
     for item in things:
-        pool.share(item)
+        interner.share(item)
     first, second = (item.metadata.owner_references[0] for item in things)
     assert all(getattr(first, name) is getattr(second, name) for name in ("api_version", "kind", "name", "uid"))
     assert things[0] == before
     assert things[0].metadata.owner_references is things[1].metadata.owner_references
-    assert "uid-of-the-boss" in pool.known()
-    assert "uid-a" not in pool.known()
+    assert "uid-of-the-boss" in interner.known()
+    assert "uid-a" not in interner.known()
 
 
-def test_pool_forgets_when_it_knows_too_much_and_goes_on_sharing() -> None:
-    pool = Pool(most=10)
+def test_interner_forgets_when_it_knows_too_much_and_goes_on_sharing() -> None:
+    interner = Interner(most=10)
     for number in range(100):
-        pool.share(thing(f"thing-{number}"))
-        assert len(pool.known()) <= 10 + 5
+        interner.share(thing(f"thing-{number}"))
+        assert len(interner.known()) <= 10 + 5
     twins = [decode(b'{"metadata":{"name":"twin-of-all"}}', Thing) for _ in range(2)]
     for twin in twins:
-        pool.share(twin)
+        interner.share(twin)
     assert twins[0].metadata.name is twins[1].metadata.name
 
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from schedkit.errors import SchedkitError
-from schedkit.sked.kube.errors import ConflictError, Status
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.errors import ApiConflictError, Status
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.queue import Queue
-from schedkit.sked.kube.workers import Controller, PermanentError, Result
+from schedkit.sked.kube.workers import Controller, Result
 from tests.unit.sked_kube.tools import ManualClock, until
 
 
@@ -18,7 +18,7 @@ class Bench:
     """A controller on a clock of the test's own."""
 
     def __init__(self, reconcile: Callable[[str], Awaitable[Result | None]], workers: int = 2) -> None:
-        self.clock, self.registry = ManualClock(), Registry()
+        self.clock, self.registry = ManualClock(), MetricsRegistry()
         self.queue: Queue[str] = Queue("things", clock=self.clock, registry=self.registry)
         self.controller = Controller(self.queue, reconcile, workers=workers, registry=self.registry)
 
@@ -78,7 +78,6 @@ def test_failure_is_one_log_line_and_another_try(caplog: pytest.LogCaptureFixtur
         assert tries == 2, "the second wait is longer"
         bench.clock.advance(0.006)
         await until(lambda: bench.count("success") == "1")
-        assert bench.queue.failures("a") == 0
         await bench.finish(running)
 
     caplog.set_level(logging.INFO)
@@ -87,29 +86,10 @@ def test_failure_is_one_log_line_and_another_try(caplog: pytest.LogCaptureFixtur
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_permanent_failure_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async def reconcile(_key: str) -> None:
-            raise PermanentError("it is what it is")
-
-        bench = Bench(reconcile)
-        bench.queue.add("a")
-        running = asyncio.create_task(bench.controller.run())
-        await until(lambda: bench.count("error") == "1")
-        bench.clock.advance(10_000)
-        await asyncio.sleep(0)
-        assert bench.count("error") == "1"
-        assert 'terminal_reconcile_errors_total{controller="things"} 1' in bench.registry.render()
-        await bench.finish(running)
-
-    asyncio.run(test())
-    assert [record.message for record in caplog.records] == ["failed for good"]
-
-
 def test_conflict_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async def reconcile(_key: str) -> None:
-            raise ConflictError(Status(code=409, reason="Conflict"), "patch Thing a")
+            raise ApiConflictError(Status(code=409, reason="Conflict"), "patch Thing a")
 
         bench = Bench(reconcile)
         bench.queue.add("a")
@@ -122,9 +102,9 @@ def test_conflict_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
     assert [record.levelname for record in caplog.records] == ["INFO"]
 
 
-def test_result_asks_for_a_later_run_or_one_more() -> None:
+def test_result_asks_for_a_later_run() -> None:
     async def test() -> None:
-        results = [Result(after_seconds=30), Result(again=True), None]
+        results = [Result(after_seconds=30), None]
         tries = 0
 
         async def reconcile(_key: str) -> Result | None:
@@ -139,8 +119,6 @@ def test_result_asks_for_a_later_run_or_one_more() -> None:
         bench.clock.advance(29)
         await asyncio.sleep(0)
         assert tries == 1
-        bench.clock.advance(1)
-        await until(lambda: bench.count("requeue") == "1")
         bench.clock.advance(1)
         await until(lambda: bench.count("success") == "1")
         await bench.finish(running)

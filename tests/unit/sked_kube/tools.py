@@ -12,7 +12,7 @@ from aiohttp import web
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.config import Access
 from schedkit.sked.kube.credentials import Credentials, FixedCredentials, Identity
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -86,7 +86,7 @@ async def fake_client(
     *,
     naps: Naps | None = None,
     credentials: Credentials | None = None,
-    registry: Registry | None = None,
+    registry: MetricsRegistry | None = None,
 ) -> AsyncIterator[Client]:
     """A client of such a server."""
     async with fake_server(handler) as address:

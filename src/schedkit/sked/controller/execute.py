@@ -5,7 +5,7 @@ from collections.abc import Callable
 from schedkit.sked.controller.daemonsets import SLOT, differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
 from schedkit.sked.kube.client import Client, Preconditions
-from schedkit.sked.kube.errors import NotFoundError
+from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta
 
@@ -63,7 +63,7 @@ class Executor:
                 preconditions=Preconditions(uid=metadata.uid),
                 propagation="Background",
             )
-        except NotFoundError:
+        except ApiNotFoundError:
             return
 
     async def evict(self, pod: Pod) -> None:
@@ -74,7 +74,7 @@ class Executor:
             await self._client.delete(
                 PODS, metadata.name, namespace=metadata.namespace, preconditions=Preconditions(uid=metadata.uid)
             )
-        except NotFoundError:
+        except ApiNotFoundError:
             return
 
     async def write_slot(self, node: Node, value: str) -> None:
@@ -88,7 +88,7 @@ class Executor:
         body = _AppliedNode(NODES.api_version, NODES.kind, metadata)
         try:
             await self._client.apply(NODES, Object, seen.name, body, force=True)
-        except NotFoundError:
+        except ApiNotFoundError:
             return
 
     def _check(self) -> None:

@@ -22,7 +22,7 @@ from schedkit.sked.kube.events import EventType, Recorder, refer_to
 from schedkit.sked.kube.instruments import add_process_metrics
 from schedkit.sked.kube.lease import Elector, make_identity
 from schedkit.sked.kube.manager import Manager, stop_on_signals
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key, ObjectMeta, utc_now
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application, parse_address
@@ -53,7 +53,7 @@ class Options:
 
 async def run_operator(access: Access, options: Options) -> None:
     """Run until a signal says stop."""
-    registry = Registry()
+    registry = MetricsRegistry()
     add_process_metrics(registry)
     identity = make_identity()
     async with Client(access, registry=registry) as client:
@@ -104,7 +104,7 @@ async def run_operator(access: Access, options: Options) -> None:
 
 
 def _make_servers(
-    options: Options, manager: Manager, registry: Registry, gate: Gate, certificate: ServingCertificate | None
+    options: Options, manager: Manager, registry: MetricsRegistry, gate: Gate, certificate: ServingCertificate | None
 ) -> list[Server]:
     servers = []
     if address := parse_address(options.health_address):

@@ -17,7 +17,7 @@ from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
 from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.controller.world import World
-from schedkit.sked.kube.errors import ApiError, ForbiddenError
+from schedkit.sked.kube.errors import ApiError, ApiForbiddenError
 from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
@@ -60,7 +60,9 @@ class Reconciler:
             return None  # its DaemonSets go with it, by their owner references
         if not self._world.is_complete:
             if denied := self._world.denied:
-                status = make_blind_status(resource, Trouble(ForbiddenError.reason, denied), self._status_writer.now())
+                status = make_blind_status(
+                    resource, Trouble(ApiForbiddenError.reason, denied), self._status_writer.now()
+                )
                 await self._status_writer.write(resource, status)
             return None  # being able to look wakes us
         plan = plan_resource(self._world, resource, self._executor.written, self._revisions.known, self._now())
@@ -78,7 +80,7 @@ class Reconciler:
         if plan.write:
             try:
                 await self._executor.write_slot(node, plan.value)
-            except ForbiddenError as error:
+            except ApiForbiddenError as error:
                 self._note_refused_nodes(error.message)
                 return Result(after_seconds=RETRY_SECONDS)
             self._note_refused_nodes("")

@@ -13,11 +13,11 @@ from schedkit.sked.api.types import SchedExtSpec, SchedExtStatus
 from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
 from schedkit.sked.controller.status import make_unreadable_status, shorten_status
 from schedkit.sked.kube.client import Client
-from schedkit.sked.kube.errors import InvalidError, NotFoundError
+from schedkit.sked.kube.errors import ApiInvalidError, ApiNotFoundError
 from schedkit.sked.kube.events import EventType
 from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta, format_time
-from schedkit.sked.kube.watching import Unreadable
+from schedkit.sked.kube.watch import Unreadable
 
 PACE_SECONDS = 1.0
 NODES_A_SECOND = 100.0  # beyond so many nodes, counts are written less often
@@ -88,13 +88,13 @@ class StatusWriter:
         self._last[key] = now
         try:
             await self._apply(resource.metadata, status)
-        except NotFoundError:
+        except ApiNotFoundError:
             return None  # deleted meanwhile
-        except InvalidError as error:
+        except ApiInvalidError as error:
             _logger.warning("status refused", extra=fields(resource=key, error=error.message))
             try:
                 await self._apply(resource.metadata, shorten_status(status))
-            except InvalidError as again:
+            except ApiInvalidError as again:
                 # As where the spec was stored before there was validation, on servers before 1.30.
                 _logger.warning("status refused again", extra=fields(resource=key, error=again.message))
                 return None
@@ -116,7 +116,7 @@ class StatusWriter:
             return
         try:
             parts = await self._client.fetch(SCHEDEXTS, _Parts, metadata.name, namespace=metadata.namespace)
-        except NotFoundError:
+        except ApiNotFoundError:
             return
         before = _find_fault(parts.status, SchedExtStatus)
         fault = _find_fault(parts.spec, SchedExtSpec)
@@ -139,9 +139,9 @@ class StatusWriter:
             await self._client.patch(
                 SCHEDEXTS, Object, metadata.name, patch, namespace=metadata.namespace, status=True, kind="json"
             )
-        except NotFoundError:
+        except ApiNotFoundError:
             return
-        except InvalidError as error:
+        except ApiInvalidError as error:
             # Made anew meanwhile; or the server (before 1.30) lets nothing be written to what it finds invalid.
             _logger.warning("cannot write status", extra=fields(resource=metadata.key, error=error.message))
 

@@ -140,7 +140,7 @@ class Wiring:
         informers.failed_creates.on_change(self._see_failed_create)
         informers.namespaces.on_change(self._see_namespace)
         for informer in informers.needed:
-            informer.on_sight(self._wake_all)
+            informer.on_sync_change(self._wake_all)
 
     def wake_contested(self) -> None:
         """Have those looked at that share nodes with others."""

@@ -16,7 +16,7 @@ from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, de
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
-from schedkit.sked.kube.watching import Unreadable
+from schedkit.sked.kube.watch import Unreadable
 
 ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
 CONTROLLER, MAKER, NODE, ABOUT = "controller", "maker", "node", "about"  # indexes

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Self, TypeVar
 
@@ -13,9 +13,9 @@ from schedkit.sked.kube.backoff import Backoff
 from schedkit.sked.kube.config import Access
 from schedkit.sked.kube.connection import Connection, NeverSentError, UntrustedServerError
 from schedkit.sked.kube.decoding import Page, decode
-from schedkit.sked.kube.errors import ApiError, ConnectionLostError, TooManyRequestsError
+from schedkit.sked.kube.errors import ApiError, ApiTooManyRequestsError, ConnectionLostError
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Model
 from schedkit.sked.kube.resources import Resource
 
@@ -37,16 +37,14 @@ _logger = logging.getLogger(__name__)
 
 
 class Preconditions(Model, frozen=True):
-    """Delete only this very object, or this very version of it."""
+    """Delete only this very object, not another of its name."""
 
-    uid: str = ""
-    resource_version: str = ""
+    uid: str
 
 
 class _DeleteOptions(Model, frozen=True):
     preconditions: Preconditions | None = None
     propagation_policy: str = ""
-    grace_period_seconds: int | None = None
 
 
 class Client:
@@ -56,7 +54,7 @@ class Client:
         self,
         access: Access,
         *,
-        registry: Registry | None = None,
+        registry: MetricsRegistry | None = None,
         user_agent: str = FIELD_MANAGER,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -87,26 +85,6 @@ class Client:
         body = await self._request("GET", path, f"list {_describe(resource, namespace)}", query=asked)
         return decode(body, Page)
 
-    async def fetch_all(
-        self,
-        resource: Resource,
-        type: type[Answer],
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = PAGE_SIZE,
-    ) -> AsyncIterator[Answer]:
-        """Every object, fetched page by page as they are consumed."""
-        query = selector_query(label_selector, field_selector)
-        while True:
-            page = await self.fetch_page(resource, namespace=namespace, query=query, limit=limit)
-            for item in page.items or []:
-                yield decode(item, type)
-            if not page.metadata.continue_token:
-                return
-            query["continue"] = page.metadata.continue_token
-
     async def create(
         self,
         resource: Resource,
@@ -115,28 +93,11 @@ class Client:
         *,
         namespace: str = "",
         repeatable: bool = False,
-        field_manager: str = FIELD_MANAGER,
     ) -> Answer:
         """Create an object; `repeatable` when sending it twice does no harm, as with reviews."""
         path, doing = resource.path(namespace), f"create {_describe(resource, namespace)}"
-        query = {"fieldManager": field_manager}
-        return await self._write("POST", path, doing, type, body=body, query=query, repeatable=repeatable)
-
-    async def replace(
-        self,
-        resource: Resource,
-        type: type[Answer],
-        name: str,
-        body: object,
-        *,
-        namespace: str = "",
-        status: bool = False,
-    ) -> Answer:
-        """Put a whole object in the place of the old one: everything that `body` does not have is gone."""
-        path = resource.path(namespace, name, "status" if status else "")
-        doing = f"replace {_describe(resource, namespace, name)}"
         query = {"fieldManager": FIELD_MANAGER}
-        return await self._write("PUT", path, doing, type, body=body, query=query, repeatable=True)
+        return await self._write("POST", path, doing, type, body=body, query=query, repeatable=repeatable)
 
     async def apply(
         self,
@@ -149,10 +110,9 @@ class Client:
         status: bool = False,
         force: bool = False,
         field_manager: str = FIELD_MANAGER,
-        dry_run: bool = False,
     ) -> Answer:
         """Server-side apply: `body`, with apiVersion and kind, is all we want to own; force takes it from others."""
-        query = {"fieldManager": field_manager, "force": str(force).lower()} | ({"dryRun": "All"} if dry_run else {})
+        query = {"fieldManager": field_manager, "force": str(force).lower()}
         path = resource.path(namespace, name, "status" if status else "")
         doing = f"apply {_describe(resource, namespace, name)}"
         return await self._write(
@@ -187,12 +147,9 @@ class Client:
         namespace: str = "",
         preconditions: Preconditions | None = None,
         propagation: Literal["", "Background", "Foreground", "Orphan"] = "",
-        grace_seconds: int | None = None,
     ) -> None:
         """Ask for an object's end; its finalizers and dependants decide when that is."""
-        options = _DeleteOptions(
-            preconditions=preconditions, propagation_policy=propagation, grace_period_seconds=grace_seconds
-        )
+        options = _DeleteOptions(preconditions=preconditions, propagation_policy=propagation)
         path = resource.path(namespace, name)
         doing = f"delete {_describe(resource, namespace, name)}"
         await self._request("DELETE", path, doing, body=msgspec.json.encode(options))
@@ -294,9 +251,9 @@ def may_repeat(error: ApiError | ConnectionLostError, *, repeatable: bool) -> bo
         return False
     if isinstance(error, ConnectionLostError):
         return repeatable or isinstance(error, NeverSentError)
-    if (error.retry_after or 0.0) > LONGEST_RETRY_AFTER or error.is_version_too_large:
+    if (error.retry_after or 0.0) > LONGEST_RETRY_AFTER or error.is_version_too_large or error.is_permanent:
         return False
-    if isinstance(error, TooManyRequestsError):
+    if isinstance(error, ApiTooManyRequestsError):
         return True
     # With a Retry-After the server itself says that asking again is right.
     return error.code >= 500 and (repeatable or error.retry_after is not None)

@@ -42,7 +42,6 @@ def read_access(
     environment: Mapping[str, str],
     *,
     kubeconfig: Path | None = None,
-    context: str = "",
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
     """Find the way as kubectl and controller-runtime do: the given file, $KUBECONFIG, the cluster, ~/.kube/config."""
@@ -50,14 +49,14 @@ def read_access(
         paths, must_exist = [kubeconfig], True
     elif environment.get("KUBECONFIG"):
         paths, must_exist = [Path(part) for part in environment["KUBECONFIG"].split(":") if part], False
-    elif environment.get("KUBERNETES_SERVICE_HOST") and not context:
+    elif environment.get("KUBERNETES_SERVICE_HOST"):
         return read_service_account(environment, service_account)
     else:
         paths, must_exist = [Path(environment.get("HOME", "/")) / ".kube" / "config"], False
     if not must_exist and not any(path.exists() for path in paths):
         hint = "set KUBECONFIG, or run in a pod with a service account"
         raise ConfigError(f"there is no kubeconfig: {', '.join(map(str, paths))} not found", hint=hint)
-    return make_access(choose_context(read_kubeconfig(paths, must_exist=must_exist), context), environment)
+    return make_access(choose_context(read_kubeconfig(paths, must_exist=must_exist)), environment)
 
 
 def read_service_account(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:
@@ -105,6 +104,9 @@ def make_ssl_context(access: Access) -> ssl.SSLContext:
         context = ssl.create_default_context(cadata=access.authority.decode("ascii") if access.authority else None)
     except (ssl.SSLError, ValueError) as error:
         raise ConfigError("the certificate authority is not a PEM certificate") from error
+    # On by default from Python 3.13 on. It refuses authorities without key identifiers, as EKS and some of GKE's
+    # clusters have them; client-go does not check this.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not access.verify:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -15,13 +15,13 @@ from multidict import CIMultiDict
 from schedkit.sked.kube.config import Access, make_ssl_context
 from schedkit.sked.kube.credentials import CertificatePair, Identity
 from schedkit.sked.kube.errors import (
+    ApiUnauthorizedError,
     ConfigError,
     ConnectionLostError,
-    UnauthorizedError,
     make_api_error,
     parse_status,
 )
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 
 CONNECT_SECONDS = 10.0
 REFUSAL_BYTES = 1 << 20  # more of a refusal than this nobody reads
@@ -43,14 +43,14 @@ class UntrustedServerError(NeverSentError):
 class Connection:
     """Sends requests as whoever we are at the moment."""
 
-    def __init__(self, access: Access, registry: Registry | None = None, user_agent: str = "sked") -> None:
+    def __init__(self, access: Access, registry: MetricsRegistry | None = None, user_agent: str = "sked") -> None:
         self._access = access
         self._user_agent = user_agent
         self._tls = make_ssl_context(access) if access.server.startswith("https:") else None
         self._loaded: CertificatePair | None = None
         self._session: aiohttp.ClientSession | None = None
         self._host = urlsplit(access.server).netloc.rpartition("@")[2]
-        self._requests = (registry or Registry()).counter(
+        self._requests = (registry or MetricsRegistry()).counter(
             "rest_client_requests_total", "Requests to the API server.", ("code", "method", "host")
         )
 
@@ -114,7 +114,7 @@ class Connection:
                 raise ConnectionLostError(f"{doing}: the answer was lost: {_strip(error)}") from error
             finally:
                 self._requests.of(code, method, self._host).increase()
-            if last or not isinstance(refused, UnauthorizedError):
+            if last or not isinstance(refused, ApiUnauthorizedError):
                 raise refused
             self._access.credentials.forget(identity)
             renewed = await self._identify()
@@ -182,10 +182,9 @@ async def _read_refusal(response: aiohttp.ClientResponse, doing: str) -> Excepti
     # One read gives what has arrived, which may be a part of it.
     while len(body) < REFUSAL_BYTES and (part := await response.content.read(REFUSAL_BYTES - len(body))):
         body += part
-    status = parse_status(response.status, bytes(body))
     after = response.headers.get("Retry-After", "")
-    seconds = float(after) if after.isdecimal() else status.details.retry_after_seconds or None
-    return make_api_error(status, doing, retry_after=seconds)
+    seconds = float(after) if after.isdecimal() else None
+    return make_api_error(parse_status(response.status, bytes(body)), doing, retry_after=seconds)
 
 
 def _strip(error: BaseException) -> str:

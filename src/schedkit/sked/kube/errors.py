@@ -5,6 +5,16 @@ import msgspec
 from schedkit.errors import ExitCode, NoPermissionError, SchedkitError, UnavailableError
 from schedkit.sked.kube.objects import Model
 
+# How the API server words a 500 that is about the object itself: server-side apply of a value of the wrong type, of an
+# unknown field or of an invalid quantity, and what is too large for etcd. It gives these no reason. Other 500s pass:
+# a webhook that cannot be called, etcd without a leader.
+_OBJECT_IS_REFUSED = (
+    "failed to create typed patch object",
+    "failed to convert new object",
+    "etcdserver: request is too large",
+    "rpc error: code = ResourceExhausted desc = trying to send message larger than max",
+)
+
 
 class ConfigError(SchedkitError):
     """There is no usable way to the API server: kubeconfig, service account or credential plugin."""
@@ -66,64 +76,65 @@ class ApiError(SchedkitError):
         self.retry_after = retry_after
 
     @property
-    def is_permanent(self) -> bool:
-        """Whether the same request will be refused again until a person changes something."""
-        # Not only 400: to a quantity that is none, apply says 500, with a reason of its own.
-        return isinstance(self, ForbiddenError | InvalidError) or self.code in (400, 413, 500)
-
-    @property
     def is_version_too_large(self) -> bool:
         """Whether we asked for a version that the server has not come to, as after etcd was restored."""
         return any(cause.reason == "ResourceVersionTooLarge" for cause in self.status.details.causes)
 
+    @property
+    def is_permanent(self) -> bool:
+        """Whether the same request will be refused again until somebody changes the object, a right or a rule."""
+        if isinstance(self, ApiForbiddenError | ApiInvalidError) or self.code in (400, 413):
+            return True
+        return self.code == 500 and not self.status_reason and self.status.message.startswith(_OBJECT_IS_REFUSED)
 
-class UnauthorizedError(ApiError):
+
+class ApiUnauthorizedError(ApiError):
     """The API server does not know who is asking."""
 
     reason = "Unauthorized"
     exit_code = ExitCode.NO_PERMISSION
 
 
-class ForbiddenError(ApiError, NoPermissionError):
+class ApiForbiddenError(ApiError, NoPermissionError):
     """The API server knows who is asking, and that they may not."""
 
     reason = "Forbidden"
     exit_code = NoPermissionError.exit_code
 
 
-class NotFoundError(ApiError):
+class ApiNotFoundError(ApiError):
     """There is no such object, or no such kind of object."""
 
     reason = "NotFound"
     exit_code = ExitCode.NOT_FOUND
 
 
-class AlreadyExistsError(ApiError):
+class ApiAlreadyExistsError(ApiError):
     """There is an object of that name."""
 
     reason = "AlreadyExists"
     exit_code = ExitCode.ALREADY_EXISTS
 
 
-class ConflictError(ApiError):
+class ApiConflictError(ApiError):
     """The object changed since it was read, or a field belongs to somebody else."""
 
     reason = "Conflict"
 
 
-class ExpiredError(ApiError):
+class ApiExpiredError(ApiError):
     """The version asked for is too old to be known."""
 
     reason = "Expired"
 
 
-class InvalidError(ApiError):
+class ApiInvalidError(ApiError):
     """The object does not make sense to the API server; `status.details.causes` says which fields."""
 
     reason = "Invalid"
 
 
-class TooManyRequestsError(ApiError):
+class ApiTooManyRequestsError(ApiError):
     """The API server is busy; nothing was done."""
 
     reason = "TooManyRequests"
@@ -131,24 +142,24 @@ class TooManyRequestsError(ApiError):
 
 
 _TYPES: tuple[type[ApiError], ...] = (
-    UnauthorizedError,
-    ForbiddenError,
-    NotFoundError,
-    AlreadyExistsError,
-    ConflictError,
-    ExpiredError,
-    InvalidError,
-    TooManyRequestsError,
+    ApiUnauthorizedError,
+    ApiForbiddenError,
+    ApiNotFoundError,
+    ApiAlreadyExistsError,
+    ApiConflictError,
+    ApiExpiredError,
+    ApiInvalidError,
+    ApiTooManyRequestsError,
 )
-_BY_REASON = {error.reason: error for error in _TYPES} | {"Gone": ExpiredError}
+_BY_REASON = {error.reason: error for error in _TYPES} | {"Gone": ApiExpiredError}
 _BY_CODE: dict[int, type[ApiError]] = {
-    401: UnauthorizedError,
-    403: ForbiddenError,
-    404: NotFoundError,
-    409: ConflictError,
-    410: ExpiredError,
-    422: InvalidError,
-    429: TooManyRequestsError,
+    401: ApiUnauthorizedError,
+    403: ApiForbiddenError,
+    404: ApiNotFoundError,
+    409: ApiConflictError,
+    410: ApiExpiredError,
+    422: ApiInvalidError,
+    429: ApiTooManyRequestsError,
 }
 _decode_status = msgspec.json.Decoder(Status).decode
 
@@ -166,9 +177,11 @@ def parse_status(code: int, body: bytes) -> Status:
 def make_api_error(status: Status, doing: str, *, retry_after: float | None = None) -> ApiError:
     """The error type for a Status; the reason decides, and the code where there is none."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or ApiError
-    hint = "grant it in a Role or ClusterRole bound to this user" if kind is ForbiddenError else ""
-    if kind is UnauthorizedError:
+    hint = "grant it in a Role or ClusterRole bound to this user" if kind is ApiForbiddenError else ""
+    if kind is ApiUnauthorizedError:
         hint = "the credentials are missing, wrong or expired"
-    if kind is NotFoundError and not status.details.name:
+    if kind is ApiNotFoundError and not status.details.name:
         hint = "is its CustomResourceDefinition installed?"
+    if retry_after is None:
+        retry_after = status.details.retry_after_seconds or None
     return kind(status, doing, retry_after=retry_after, hint=hint)

@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.kube.client import Client
-from schedkit.sked.kube.errors import ForbiddenError, NotFoundError
+from schedkit.sked.kube.errors import ApiForbiddenError, ApiNotFoundError
 from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Model, Object, ObjectMeta, ObjectReference, format_micro_time, utc_now
 from schedkit.sked.kube.resources import EVENTS, Resource
@@ -134,15 +134,20 @@ class Recorder:
             _logger.debug("event dropped", extra=fields(reason=reason, object=regarding.name))
 
     async def run(self) -> None:
-        """Write until cancelled."""
+        """Write until cancelled: what happens at once, and counts now and then, however much else happens."""
+        counts_due = self._clock() + SERIES_WRITE_SECONDS
         while True:
+            left = counts_due - self._clock()
+            if left <= 0:
+                await self._write_counts(all=False)
+                counts_due = self._clock() + SERIES_WRITE_SECONDS
+                continue
             try:
-                async with asyncio.timeout(SERIES_WRITE_SECONDS):
+                async with asyncio.timeout(left):
                     happening = await self._waiting.get()
             except TimeoutError:
-                await self._write_counts(all=False)
-            else:
-                await self._write(happening)
+                continue
+            await self._write(happening)
 
     async def flush(self) -> None:
         """Write what waits, and the counts: at the end of the program."""
@@ -201,7 +206,7 @@ class Recorder:
             await self._client.create(EVENTS, Object, event, namespace=namespace)
         except SchedkitError as error:
             self._log(happening, error)
-            if not isinstance(error, ForbiddenError):
+            if not isinstance(error, ApiForbiddenError):
                 del self._series[happening]
 
     async def _write_count(self, happening: Happening, series: _Series) -> None:
@@ -209,7 +214,7 @@ class Recorder:
         series.written_count, series.written_at = series.count, self._clock()
         try:
             await self._client.patch(EVENTS, Object, series.name, _SeriesPatch(series=told), namespace=series.namespace)
-        except NotFoundError:  # Events end after an hour, or somebody tidied up
+        except ApiNotFoundError:  # Events end after an hour, or somebody tidied up
             self._series.pop(happening, None)
             moment = self._clock()
             if self._allow(happening.regarding, moment):

@@ -14,9 +14,16 @@ from http import HTTPStatus
 from typing import Self
 from urllib.parse import urlsplit
 
+from schedkit.sked.kube.logs import fields
+
 LONGEST_HEAD = 32 << 10  # a token is some thousand characters
 PATIENCE_SECONDS = 10.0  # for a question to arrive, and for its answer to be taken
+HANDSHAKE_SECONDS = 5.0
 FAREWELL_SECONDS = 1.0
+ACCEPT_AGAIN_SECONDS = 1.0
+# At once, those amid their handshake included: probes and scrapers are a few, and each connection takes memory. Others
+# wait in the kernel's queue.
+MOST_CONNECTIONS = 64
 _REQUEST = re.compile(r"([A-Z]+) (\S+) HTTP/1\.[01]")
 _logger = logging.getLogger(__name__)
 
@@ -85,28 +92,49 @@ class Listener:
         self._socket = listening
         self._tls = tls
         self._answering: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server | None = None
+        self._free = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._accepting: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._connected, sock=self._socket, ssl=self._tls, limit=LONGEST_HEAD)
+        self._socket.setblocking(False)
+        self._accepting = asyncio.ensure_future(self._accept())
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Hear no more, and let those who are being answered have a moment."""
-        if self._server is not None:
-            self._server.close()
+        if self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+        self._socket.close()
         if self._answering:
             late = (await asyncio.wait(self._answering, timeout=FAREWELL_SECONDS))[1]
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.ensure_future(self._serve(reader, writer))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
+    async def _accept(self) -> None:
+        while True:
+            await self._free.acquire()
+            try:
+                connection, _ = await asyncio.get_running_loop().sock_accept(self._socket)
+            except OSError as error:  # no file descriptors left, or who called has gone
+                self._free.release()
+                _logger.warning("cannot accept a connection", extra=fields(error=error.strerror))
+                await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue
+            task = asyncio.ensure_future(self._serve(connection))
+            self._answering.add(task)
+            task.add_done_callback(self._ended)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._answering.discard(task)
+        self._free.release()
+
+    async def _serve(self, connection: socket.socket) -> None:
+        try:
+            reader, writer = await self._open(connection)
+        except OSError:  # the handshake failed, or took too long
+            return
         try:
             writer.write(await self._answer(reader))
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -117,6 +145,18 @@ class Listener:
             return
         finally:
             writer.transport.abort()
+
+    async def _open(self, connection: socket.socket) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=LONGEST_HEAD)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.connect_accepted_socket(
+            lambda: protocol,
+            connection,
+            ssl=self._tls,
+            ssl_handshake_timeout=HANDSHAKE_SECONDS if self._tls else None,
+        )
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
     async def _answer(self, reader: asyncio.StreamReader) -> bytes:
         try:

@@ -14,7 +14,7 @@ from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key, Object
 from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.store import Index, Item, Store, same_projection
-from schedkit.sked.kube.watching import Stream, Unreadable
+from schedkit.sked.kube.watch import Stream, Unreadable
 
 Handler = Callable[[Item | None, Item | None], None]
 _logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Informer(Generic[Item]):
         ] = {}  # what is there in a form that does not fit; the store may be behind
         self._handlers: list[Handler[Item]] = []
         self._unreadable_handlers: list[Callable[[Key], None]] = []
-        self._sight_handlers: list[Callable[[], None]] = []
+        self._sync_handlers: list[Callable[[], None]] = []
         self._type = type
         self._transform = transform
         query = selector_query(label_selector, field_selector)
@@ -80,7 +80,10 @@ class Informer(Generic[Item]):
 
     @property
     def denied(self) -> str:
-        """The API server's refusal, while there is no right to see the resource; the store may be behind, or empty."""
+        """The API server's refusal, while there is no right to see the resource or no such resource.
+
+        The store may be behind, or empty.
+        """
         return next((stream.denied for stream in self._streams if stream.denied), "")
 
     def on_change(self, handler: Handler[Item]) -> None:
@@ -93,9 +96,9 @@ class Informer(Generic[Item]):
         """Have a function called for each version of an object that does not fit, and for the first that does again."""
         self._unreadable_handlers.append(handler)
 
-    def on_sight(self, handler: Callable[[], None]) -> None:
+    def on_sync_change(self, handler: Callable[[], None]) -> None:
         """Have a function called when `synced` or `denied` changes."""
-        self._sight_handlers.append(handler)
+        self._sync_handlers.append(handler)
 
     async def wait_settled(self) -> None:
         """Wait until the store holds everything there is, or it is known that this may not be seen."""
@@ -143,9 +146,9 @@ class Informer(Generic[Item]):
             self._tell_unreadable(item.metadata.key)
         return self._transform(item) if self._transform else item
 
-    def sight_changed(self) -> None:
+    def sync_changed(self) -> None:
         """Take in that `synced` or `denied` changed; called by the informer's streams."""
-        for handler in self._sight_handlers:
+        for handler in self._sync_handlers:
             handler()
 
     def _note_unreadable(self, found: Unreadable) -> None:

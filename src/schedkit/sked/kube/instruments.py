@@ -4,20 +4,20 @@ import os
 import resource
 from pathlib import Path
 
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 
 RECONCILE_BOUNDS = (
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     *(1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60),
 )
 QUEUE_BOUNDS = tuple(float(f"1e{power}") for power in range(-8, 4))
-RESULTS = ("success", "requeue", "requeue_after", "error")
+RESULTS = ("success", "requeue", "requeue_after", "error")  # controller-runtime's; `requeue` does not occur here
 
 
 class ReconcileMetrics:
     """What one controller's workers do."""
 
-    def __init__(self, registry: Registry, controller: str) -> None:
+    def __init__(self, registry: MetricsRegistry, controller: str) -> None:
         one = ("controller",)
         total = registry.counter(
             "controller_runtime_reconcile_total", "Reconciliations per controller.", (*one, "result")
@@ -26,7 +26,8 @@ class ReconcileMetrics:
         self.errors = registry.counter(
             "controller_runtime_reconcile_errors_total", "Reconciliations that failed, per controller.", one
         ).of(controller)
-        self.permanent_errors = registry.counter(
+        # Always 0, as everything is tried again; dashboards made for controller-runtime ask for it.
+        registry.counter(
             "controller_runtime_terminal_reconcile_errors_total",
             "Reconciliations that failed and are not tried again, per controller.",
             one,
@@ -48,7 +49,7 @@ class ReconcileMetrics:
 class QueueMetrics:
     """What goes through one work queue."""
 
-    def __init__(self, registry: Registry, name: str) -> None:
+    def __init__(self, registry: MetricsRegistry, name: str) -> None:
         labels, values = ("name", "controller"), (name, name)
         self.depth = registry.gauge("workqueue_depth", "Keys that wait for a worker.", labels).of(*values)
         self.adds = registry.counter("workqueue_adds_total", "Keys added.", labels).of(*values)
@@ -69,7 +70,7 @@ class QueueMetrics:
         ).of(*values)
 
 
-def add_process_metrics(registry: Registry, *, proc: Path = Path("/proc")) -> None:
+def add_process_metrics(registry: MetricsRegistry, *, proc: Path = Path("/proc")) -> None:
     """Add what the process costs, read from the system when somebody looks."""
     page = os.sysconf("SC_PAGE_SIZE")
     ticks = os.sysconf("SC_CLK_TCK")

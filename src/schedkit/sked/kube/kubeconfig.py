@@ -146,9 +146,9 @@ def parse_kubeconfig(text: str, origin: str) -> KubeConfig:
         raise ConfigError(f"kubeconfig {origin} is not understood: {error}") from None
 
 
-def choose_context(config: KubeConfig, name: str = "") -> Chosen:
-    """The context of that name, or the current one, with what it names."""
-    name = name or config.current_context
+def choose_context(config: KubeConfig) -> Chosen:
+    """The current context, with what it names."""
+    name = config.current_context
     if not name:
         hint = "choose one with `kubectl config use-context`"
         raise ConfigError("the kubeconfig names no current context", hint=hint)

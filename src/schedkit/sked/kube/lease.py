@@ -2,26 +2,29 @@
 
 import asyncio
 import logging
+import math
 import random
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.kube.client import Client
-from schedkit.sked.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
+from schedkit.sked.kube.errors import ApiAlreadyExistsError, ApiConflictError, ApiNotFoundError
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Model, ObjectMeta, format_micro_time, utc_now
 from schedkit.sked.kube.resources import LEASES
 
 JITTER = 1.2  # client-go's: a retry comes after one period and up to 1.2 more
 RELEASE_SECONDS = 5.0
+CLAIM_SECONDS = 2.0  # that the end waits for the answer to a claim
 _logger = logging.getLogger(__name__)
 
 
@@ -120,7 +123,7 @@ class Elector:
         *,
         identity: str = "",
         timing: Timing | None = None,
-        registry: Registry | None = None,
+        registry: MetricsRegistry | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = utc_now,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -135,8 +138,10 @@ class Elector:
         self._now = now
         self._sleep = sleep
         self._observed: Observed | None = None
+        self._renewed = -math.inf  # when the last claim that succeeded was sent: others saw it later than that
+        self._claiming = False  # whether a claim was sent and not answered yet
         self._status = (
-            (registry or Registry())
+            (registry or MetricsRegistry())
             .gauge("leader_election_master_status", "Whether this process leads: 1, or 0.", ("name",))
             .of(name)
         )
@@ -153,12 +158,16 @@ class Elector:
 
     @property
     def holds(self) -> bool:
-        """Whether we lead, and our last renewal is not so old that somebody else may by now."""
-        return self.leads and self._observed is not None and self._observed.is_held(self._clock())
+        """Whether we lead and nobody else can yet, by our own clock: to be asked before each write."""
+        return self.leads and self._clock() < self._renewed + self._timing.lease_seconds
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, lead until that ends, release the lease; losing it cancels `lead` and raises."""
-        await self._acquire()
+        try:
+            await self._acquire()
+        except asyncio.CancelledError:
+            await self._release()
+            raise
         self._status.set(1)
         _logger.info("leading", extra=self._about())
         leading = asyncio.ensure_future(lead())
@@ -181,7 +190,7 @@ class Elector:
         last = ""
         while True:
             try:
-                if await self._attempt():
+                if await self._attempt_to_the_end():
                     self.trouble = ""
                     return
                 told, self.trouble = f"{self.holder or 'somebody'} leads", ""
@@ -193,46 +202,60 @@ class Elector:
             period = self._timing.retry_seconds
             await self._sleep(period + random.random() * JITTER * period)  # noqa: S311
 
+    async def _attempt_to_the_end(self) -> bool:
+        """One attempt; when cancelled amid a claim it waits for the answer, so that a lease that we got is released."""
+        attempt = asyncio.ensure_future(self._attempt())
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            if self._claiming:
+                await asyncio.wait({attempt}, timeout=CLAIM_SECONDS)
+            attempt.cancel()
+            await asyncio.gather(attempt, return_exceptions=True)
+            raise
+
     async def _renew(self) -> None:
         """Renew again and again; returns never, raises when the lease is lost or cannot be renewed in time."""
         while True:
-            await self._sleep(self._timing.retry_seconds)
+            await self._sleep(min(self._timing.retry_seconds, max(0.0, self._time_left())))
             try:
-                async with asyncio.timeout(self._timing.renew_seconds):
-                    while True:
-                        try:
-                            if await self._attempt():
-                                self.trouble = ""
-                                break
-                            raise LeadershipLostError(f"{self.holder} leads now, not {self.identity}")
-                        except LeadershipLostError:
-                            raise
-                        except SchedkitError as error:
-                            self.trouble = error.message
-                        await self._sleep(self._timing.retry_seconds)
+                if self._time_left() <= 0:
+                    raise TimeoutError
+                async with asyncio.timeout(self._time_left()):
+                    if await self._attempt():
+                        self.trouble = ""
+                        continue
+            except SchedkitError as error:
+                self.trouble = error.message
             except TimeoutError as error:
                 why = f"not renewed in {self._timing.renew_seconds:g} s: {self.trouble or 'no answer'}"
                 raise LeadershipLostError(f"the lease {self.name} was {why}") from error
+            else:
+                raise LeadershipLostError(f"{self.holder} leads now, not {self.identity}")
+
+    def _time_left(self) -> float:
+        """How long to try to renew: from the last renewal that was sent and succeeded."""
+        return self._renewed + self._timing.renew_seconds - self._clock()
 
     async def _attempt(self) -> bool:
         """Take or renew the lease, once. False: somebody else has it."""
         if self._observed is not None and self.leads and self._observed.is_held(self._clock()):
             try:
                 await self._write(self._claim(self._observed.lease))
-            except (ConflictError, NotFoundError):
+            except (ApiConflictError, ApiNotFoundError):
                 pass  # it is not as we remember it: look
             else:
                 return True
         try:
             lease = await self._client.fetch(LEASES, Lease, self.name, namespace=self._namespace)
-        except NotFoundError:
+        except ApiNotFoundError:
             return await self._create()
         self._observed = observe(self._observed, lease, self._clock())
         if not self.leads and self._observed.is_held(self._clock()):
             return False
         try:
             await self._write(self._claim(lease))
-        except ConflictError:
+        except ApiConflictError:
             # Somebody wrote between our look and our writing; who, the next look tells.
             if self.leads:
                 raise
@@ -244,10 +267,9 @@ class Elector:
         spec = msgspec.structs.replace(spec, lease_transitions=0)  # from nobody is no transition
         body = Lease(metadata=ObjectMeta(name=self.name, namespace=self._namespace), spec=spec)
         try:
-            lease = await self._client.create(LEASES, Lease, body, namespace=self._namespace)
-        except AlreadyExistsError:
+            await self._send(self._client.create(LEASES, Lease, body, namespace=self._namespace))
+        except ApiAlreadyExistsError:
             return False
-        self._observed = Observed(lease, self._clock())
         return True
 
     def _claim(self, lease: Lease) -> Lease:
@@ -258,9 +280,17 @@ class Elector:
         return Lease(metadata=ObjectMeta(resource_version=lease.metadata.resource_version), spec=spec)
 
     async def _write(self, patch: Lease) -> None:
+        await self._send(self._client.patch(LEASES, Lease, self.name, patch, namespace=self._namespace))
+
+    async def _send(self, claim: Coroutine[Any, Any, Lease]) -> None:
         sent = self._clock()  # what counts for others is when it arrives, which is later
-        lease = await self._client.patch(LEASES, Lease, self.name, patch, namespace=self._namespace)
+        self._claiming = True
+        try:
+            lease = await claim
+        finally:
+            self._claiming = False
         self._observed = Observed(lease, sent)
+        self._renewed = sent
 
     async def _release(self) -> None:
         """Let somebody else lead at once; when that fails, they wait for the lease to run out."""

@@ -27,7 +27,7 @@ class Manager:
 
     informers: Sequence[Informer[Any]]
     controllers: Sequence[Controller[Any]]
-    optional_informers: Sequence[Informer[Any]] = ()  # without which one feature is blind, and nothing waits
+    optional_informers: Sequence[Informer[Any]] = ()  # nobody waits for these: their CRD or a right may be missing
     elector: Elector | None = None  # none: lead at once
     recorder: Recorder | None = None
     servers: Sequence[Server] = ()
@@ -57,9 +57,8 @@ class Manager:
                 await stack.enter_async_context(server)
             try:
                 async with asyncio.TaskGroup() as group:
-                    tasks = [
-                        group.create_task(informer.run()) for informer in (*self.informers, *self.optional_informers)
-                    ]
+                    informers = (*self.informers, *self.optional_informers)
+                    tasks = [group.create_task(informer.run()) for informer in informers]
                     tasks += [group.create_task(begin()) for begin in self.background]
                     if self.recorder is not None:
                         tasks.append(group.create_task(self.recorder.run()))

@@ -118,7 +118,7 @@ class Family(Generic[Metric]):
                 yield f"{self.name}{suffix}{f'{{{told}}}' if told else ''} {_number(value)}"
 
 
-class Registry:
+class MetricsRegistry:
     """All metrics of a program."""
 
     def __init__(self) -> None:

@@ -26,7 +26,6 @@ class ObjectMeta(Model, frozen=True):
     """Who an object is. Timestamps stay text: in RFC 3339 and UTC, as Kubernetes writes them, they sort as they are."""
 
     name: str = ""
-    generate_name: str = ""
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
@@ -34,7 +33,6 @@ class ObjectMeta(Model, frozen=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
-    finalizers: tuple[str, ...] = ()
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
 
@@ -86,8 +84,6 @@ class ObjectReference(Model, frozen=True):
     namespace: str = ""
     name: str = ""
     uid: str = ""
-    resource_version: str = ""
-    field_path: str = ""
 
 
 def utc_now() -> datetime:

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from schedkit.sked.kube.backoff import exponential_delay
 from schedkit.sked.kube.clock import Clock, Timer
 from schedkit.sked.kube.instruments import QueueMetrics
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 
 Item = TypeVar("Item", bound=Hashable)
 BASE_SECONDS = 0.005  # controller-runtime's
@@ -29,7 +29,7 @@ class Queue(Generic[Item]):
         name: str,
         *,
         clock: Clock | None = None,
-        registry: Registry | None = None,
+        registry: MetricsRegistry | None = None,
         base_seconds: float = BASE_SECONDS,
         cap_seconds: float = CAP_SECONDS,
     ) -> None:
@@ -46,10 +46,8 @@ class Queue(Generic[Item]):
         self._numbers = itertools.count()
         self._timer: Timer | None = None
         self._getters: deque[asyncio.Future[None]] = deque()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._closed = False
-        self._metrics = QueueMetrics(registry or Registry(), name)
+        self._metrics = QueueMetrics(registry or MetricsRegistry(), name)
         self._metrics.depth.compute = lambda: len(self._ready)
         self._metrics.unfinished.compute = lambda: sum(self._ages())
         self._metrics.longest.compute = lambda: max(self._ages(), default=0.0)
@@ -91,10 +89,6 @@ class Queue(Generic[Item]):
         """A key went well: its next failure is its first."""
         self._failures.pop(item, None)
 
-    def failures(self, item: Item) -> int:
-        """How often in a row a key has failed."""
-        return self._failures.get(item, 0)
-
     async def get(self) -> Item:
         """The next key, waiting for one; `done` must follow."""
         while not self._closed and not self._ready:
@@ -116,7 +110,6 @@ class Queue(Generic[Item]):
         now = self._clock.time()
         self._metrics.waited.observe(now - self._wanted.pop(item))
         self._working[item] = now
-        self._idle.clear()
         return item
 
     def done(self, item: Item) -> None:
@@ -124,8 +117,6 @@ class Queue(Generic[Item]):
         self._metrics.worked.observe(self._clock.time() - self._working.pop(item))
         if item in self._wanted and not self._closed:
             self._make_ready(item)
-        if not self._working:
-            self._idle.set()
 
     def shut_down(self) -> None:
         """Hand out nothing and take nothing more; whoever leads next does what is left."""
@@ -139,10 +130,6 @@ class Queue(Generic[Item]):
         for getter in self._getters:
             if not getter.done():
                 getter.set_result(None)
-
-    async def drain(self) -> None:
-        """Wait until nothing is being worked on."""
-        await self._idle.wait()
 
     def _make_ready(self, item: Item) -> None:
         self._ready.append(item)

@@ -14,7 +14,7 @@ from schedkit.errors import UnavailableError, UsageError
 from schedkit.sked.kube.authorization import Gate, Verdict
 from schedkit.sked.kube.http import Application, Listener, Request, Response
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.metrics import CONTENT_TYPE, Registry
+from schedkit.sked.kube.metrics import CONTENT_TYPE, MetricsRegistry
 
 Check = Callable[[], str]  # what is wrong, or nothing
 _logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def make_health_application(*, live: Mapping[str, Check], ready: Mapping[str, Ch
     return serve_health
 
 
-def make_metrics_application(registry: Registry, gate: Gate | None) -> Application:
+def make_metrics_application(registry: MetricsRegistry, gate: Gate | None) -> Application:
     """`/metrics`, for everyone or for those whom the gate lets in."""
 
     async def serve_metrics(request: Request) -> Response:

@@ -19,7 +19,7 @@ class Store(Generic[Item]):
 
     def __init__(self, indexes: Mapping[str, Index[Item]] | None = None) -> None:
         self._items: dict[Key, Item] = {}
-        self._pool = Pool()
+        self._interner = Interner()
         self._functions = dict(indexes or {})
         self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._functions}
 
@@ -43,7 +43,7 @@ class Store(Generic[Item]):
 
     def put(self, item: Item) -> Item | None:
         """Store an object and give the one that was there."""
-        self._pool.share(item)
+        self._interner.share(item)
         key = item.metadata.key
         old = self._items.get(key)
         self._items[key] = item
@@ -76,7 +76,7 @@ def by_controller(item: HasMetadata) -> Iterable[str]:
     return (owner.uid,) if owner else ()
 
 
-class Pool:
+class Interner:
     """Lets equal parts of many objects be one: thousands of them say the same.
 
     Not `sys.intern`, which is for strings alone, and in some versions of Python keeps them for ever.

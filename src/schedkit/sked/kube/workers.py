@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from schedkit.errors import SchedkitError
-from schedkit.sked.kube.errors import ConflictError
+from schedkit.sked.kube.errors import ApiConflictError
 from schedkit.sked.kube.instruments import ReconcileMetrics
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.metrics import Registry
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.queue import Queue, ShutDownError
 
 Item = TypeVar("Item", bound=Hashable)
@@ -20,16 +20,9 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Result:
-    """What a reconciliation asks for: to be run again after some seconds, or at once."""
+    """What a reconciliation asks for: to be run again after some seconds."""
 
     after_seconds: float | None = None
-    again: bool = False
-
-
-class PermanentError(SchedkitError):
-    """Trying again would not help: only a change of the object does, and that comes by itself."""
-
-    reason = "Permanent"
 
 
 Reconcile = Callable[[Item], Awaitable[Result | None]]
@@ -44,7 +37,7 @@ class Controller(Generic[Item]):
         reconcile: Reconcile[Item],
         *,
         workers: int = 4,
-        registry: Registry | None = None,
+        registry: MetricsRegistry | None = None,
         timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.queue = queue
@@ -52,7 +45,7 @@ class Controller(Generic[Item]):
         self._reconcile = reconcile
         self._workers = workers
         self._timer = timer
-        self._metrics = ReconcileMetrics(registry or Registry(), self.name)
+        self._metrics = ReconcileMetrics(registry or MetricsRegistry(), self.name)
         self._metrics.workers.set(workers)
 
     async def run(self) -> None:
@@ -79,35 +72,23 @@ class Controller(Generic[Item]):
     async def _process(self, item: Item) -> None:
         try:
             result = await self._reconcile(item)
-        except PermanentError as error:
-            self._metrics.permanent_errors.increase()
-            self._count_failure()
-            self.queue.forget(item)
-            self._log(logging.ERROR, "failed for good", item, error)
         except Exception as error:
-            self._count_failure()
+            self._metrics.results["error"].increase()
+            self._metrics.errors.increase()
             delay = self.queue.add_failed(item)
             # Somebody else was faster: everyday, and the next look sees what they wrote.
-            level = logging.INFO if isinstance(error, ConflictError) else logging.ERROR
+            level = logging.INFO if isinstance(error, ApiConflictError) else logging.ERROR
             self._log(level, "failed, trying again", item, error, seconds=round(delay, 3))
         else:
             self._count(item, result or Result())
 
     def _count(self, item: Item, result: Result) -> None:
-        if result.after_seconds is not None:
-            self._metrics.results["requeue_after"].increase()
-            self.queue.forget(item)
-            self.queue.add_after(item, result.after_seconds)
-        elif result.again:
-            self._metrics.results["requeue"].increase()
-            self.queue.add_failed(item)
-        else:
+        self.queue.forget(item)
+        if result.after_seconds is None:
             self._metrics.results["success"].increase()
-            self.queue.forget(item)
-
-    def _count_failure(self) -> None:
-        self._metrics.results["error"].increase()
-        self._metrics.errors.increase()
+        else:
+            self._metrics.results["requeue_after"].increase()
+            self.queue.add_after(item, result.after_seconds)
 
     def _log(self, level: int, what: str, item: Item, error: Exception, **more: object) -> None:
         about: dict[str, object] = {"controller": self.name, "key": str(item), **more}

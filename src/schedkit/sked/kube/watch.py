@@ -17,11 +17,12 @@ from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.decoding import LineSplitter, WatchEvent, decode
 from schedkit.sked.kube.errors import (
     ApiError,
+    ApiExpiredError,
+    ApiForbiddenError,
+    ApiNotFoundError,
+    ApiTooManyRequestsError,
     ConnectionLostError,
-    ExpiredError,
-    ForbiddenError,
     Status,
-    TooManyRequestsError,
     make_api_error,
 )
 from schedkit.sked.kube.logs import fields
@@ -36,12 +37,15 @@ WATCH_SECONDS = (300, 600)
 QUIET_SECONDS = 120.0
 # A server that knows no WatchList takes the request for a plain watch and never says that the beginning is over.
 BEGINNING_SECONDS = 30.0
-RECONNECT_BASE_SECONDS = 0.2
-RECONNECT_CAP_SECONDS = 15.0
+# Close to client-go's (0.8 s to 30 s), but sooner after a watch that worked: that was open for as long as the longest
+# delay. A line or a list that comes before the failure must not let a failing server be asked all the time.
+RECONNECT_BASE_SECONDS = 0.4
+RECONNECT_CAP_SECONDS = 30.0
+STEADY_SECONDS = 30.0
+RETRY_AFTER_CAP_SECONDS = 300.0  # who asks for more patience is not believed
 ATTEMPTS_TO_GO_ON = 3
 # A server that has just started knows of no rights for a while: a refusal counts when it goes on, for some seconds.
 DENIALS_BELIEVED = 6
-STEADY_SECONDS = 10.0
 _logger = logging.getLogger(__name__)
 
 
@@ -57,7 +61,7 @@ class Unreadable:
     error: str
 
 
-class Copy(Protocol[Item]):
+class WatchedStore(Protocol[Item]):
     """What a stream keeps true."""
 
     store: Store[Item]
@@ -72,7 +76,7 @@ class Copy(Protocol[Item]):
     def remove(self, key: Key, last: Item | None = None) -> None:
         """An object is gone."""
 
-    def sight_changed(self) -> None:
+    def sync_changed(self) -> None:
         """What can be seen at all is another than before."""
 
 
@@ -83,20 +87,20 @@ class Stream(Generic[Item]):
         self,
         client: Client,
         resource: Resource,
-        copy: Copy[Item],
+        copy: WatchedStore[Item],
         *,
         namespace: str,
         query: Mapping[str, str],
         use_watch_list: bool,
         page_size: int,
         sleep: Callable[[float], Awaitable[None]],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.synced = asyncio.Event()
         self.settled = asyncio.Event()  # synced, or denied
         self.trouble = ""
-        self.denied = ""  # the refusal, while the right to watch is missing
+        self.denied = ""  # the refusal, while the right to watch is missing, or the resource itself
         self._denials = 0
+        self._failures = 0  # to go on, in a row
         self._client = client
         self._resource = resource
         self._copy = copy
@@ -105,7 +109,6 @@ class Stream(Generic[Item]):
         self._use_watch_list = use_watch_list
         self._page_size = page_size
         self._sleep = sleep
-        self._clock = clock
         self._version = ""  # where to go on; empty: from the beginning
         self._doubtful = False  # whether the server may have forgotten more than we have
         self._seen: set[Key] = set()  # since that beginning
@@ -114,6 +117,7 @@ class Stream(Generic[Item]):
     async def run(self) -> None:
         """Watch until cancelled, through whatever happens to the connection."""
         while True:
+            asked_to_wait = 0.0
             try:
                 if self._version:
                     await self._watch()
@@ -122,16 +126,20 @@ class Stream(Generic[Item]):
                 else:
                     await self._list()
                     continue
-            except ExpiredError as error:
+            except ApiExpiredError as error:
                 self._log("history is gone; reading everything again", error)
                 self._version = ""
             except SchedkitError as error:
                 self._log("watch interrupted", error)
                 self._count_denial(error)
                 self._doubtful = True
+                self._failures += 1
                 if self._is_hopeless(error):
                     self._version = ""
-            await self._sleep(self._backoff.next_delay())
+                    self._failures = 0
+                if isinstance(error, ApiError):
+                    asked_to_wait = min(error.retry_after or 0.0, RETRY_AFTER_CAP_SECONDS)
+            await self._sleep(asked_to_wait + self._backoff.next_delay())
 
     async def _watch_from_the_beginning(self) -> None:
         """WatchList: what there is, a mark, and what happens from then on, in one stream and little memory."""
@@ -167,7 +175,7 @@ class Stream(Generic[Item]):
                 page = await self._client.fetch_page(
                     self._resource, namespace=self._namespace, query=query, limit=limit
                 )
-            except ExpiredError:
+            except ApiExpiredError:
                 if not limit:
                     raise
                 limit = 0
@@ -190,13 +198,13 @@ class Stream(Generic[Item]):
         }
         watch = self._client.watch(self._resource, namespace=self._namespace, query=asked, read_seconds=QUIET_SECONDS)
         async with watch as response:
-            opened = self._clock()
+            opened = time.monotonic()
             self._allowed()
             try:
                 await self._read_lines(response.content)
             finally:
-                if self._clock() - opened >= STEADY_SECONDS:
-                    self._backoff.reset()  # it worked for a while, if without a word
+                if time.monotonic() - opened >= STEADY_SECONDS:
+                    self._backoff.reset()
 
     async def _read_lines(self, content: aiohttp.StreamReader) -> None:
         splitter = LineSplitter()
@@ -260,40 +268,44 @@ class Stream(Generic[Item]):
         if not self.synced.is_set():
             self.synced.set()
             self.settled.set()
-            self._copy.sight_changed()
+            self._copy.sync_changed()
 
     def _is_hopeless(self, error: SchedkitError) -> bool:
         """Whether going on from here keeps failing, as after etcd lost its history, and a new beginning may not."""
         if isinstance(error, ApiError) and error.is_version_too_large:
             return True
-        is_load = isinstance(error, ConnectionLostError | TooManyRequestsError)
-        return not is_load and self._backoff.failures >= ATTEMPTS_TO_GO_ON
+        is_load = isinstance(error, ConnectionLostError | ApiTooManyRequestsError)
+        return not is_load and self._failures >= ATTEMPTS_TO_GO_ON
 
     def _fall_back(self, why: str) -> None:
         self._use_watch_list = False
         _logger.info("listing in pages", extra=fields(kind=self._resource.kind, why=why))
 
     def _count_denial(self, error: SchedkitError) -> None:
-        self._denials += isinstance(error, ForbiddenError)
-        if self._denials >= DENIALS_BELIEVED and isinstance(error, ForbiddenError) and self.denied != error.message:
+        if not isinstance(error, ApiForbiddenError | ApiNotFoundError):
+            return
+        self._denials += 1
+        if self._denials >= DENIALS_BELIEVED and self.denied != error.message:
             self.denied = error.message
             self.settled.set()
-            self._copy.sight_changed()
+            self._copy.sync_changed()
 
     def _allowed(self) -> None:
         self._denials = 0
         if self.denied:
             self.denied = ""
-            self._copy.sight_changed()
+            self._copy.sync_changed()
 
     def _recovered(self) -> None:
-        self._backoff.reset()
+        self._failures = 0
         self.trouble = ""
 
     def _log(self, what: str, error: SchedkitError) -> None:
         """Tell of a trouble once, not at each attempt."""
         # A lost connection is everyday; a refusal (no right, no such kind) is for somebody to mend.
-        level = logging.WARNING if isinstance(error, ApiError) and not isinstance(error, ExpiredError) else logging.INFO
+        level = (
+            logging.WARNING if isinstance(error, ApiError) and not isinstance(error, ApiExpiredError) else logging.INFO
+        )
         if error.message == self.trouble:
             level = logging.DEBUG
         self.trouble = error.message

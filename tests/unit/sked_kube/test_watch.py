@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from schedkit.sked.kube import watching
+from schedkit.sked.kube import watch
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key, Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
-from schedkit.sked.kube.watching import DENIALS_BELIEVED
+from schedkit.sked.kube.watch import DENIALS_BELIEVED, RECONNECT_BASE_SECONDS, RECONNECT_CAP_SECONDS
 from tests.unit.sked_kube.tools import Naps, fake_client, status, until
 
 THINGS = Resource("test", "v1", "things", "Thing")
@@ -84,7 +84,9 @@ class Watched:
 
 
 @asynccontextmanager
-async def informed(server: Watched, **settings: bool | int) -> AsyncIterator[tuple[Informer[Thing], list[str]]]:
+async def informed(
+    server: Watched, *, naps: Naps | None = None, **settings: bool | int
+) -> AsyncIterator[tuple[Informer[Thing], list[str]]]:
     """A running informer, and what its handler was told."""
     told: list[str] = []
 
@@ -93,7 +95,7 @@ async def informed(server: Watched, **settings: bool | int) -> AsyncIterator[tup
         told.append(f"{before}>{f'{new.metadata.name}{new.size}' if new else '-'}")
 
     async with fake_client(server) as client:
-        informer = Informer(client, THINGS, Thing, sleep=Naps(), **settings)  # type: ignore[arg-type]
+        informer = Informer(client, THINGS, Thing, sleep=naps or Naps(), **settings)  # type: ignore[arg-type]
         informer.on_change(tell)
         running = asyncio.ensure_future(informer.run())
         try:
@@ -251,7 +253,7 @@ def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkeypatch:
             await informer.wait_synced()
             assert told == ["->a0", "a0>-"]
 
-    monkeypatch.setattr(watching, "BEGINNING_SECONDS", 0.05)
+    monkeypatch.setattr(watch, "BEGINNING_SECONDS", 0.05)
     asyncio.run(test())
 
 
@@ -362,6 +364,115 @@ def test_trouble_that_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -
     assert caplog.text.count("watch interrupted") == 1
 
 
+def is_growing(delays: list[float]) -> bool:
+    """Whether each delay is twice the one before, from the shortest on, up to the longest; give or take the jitter."""
+    full = [min(RECONNECT_CAP_SECONDS, RECONNECT_BASE_SECONDS * 2**number) for number in range(len(delays))]
+    return all(longest / 2 <= delay <= longest for delay, longest in zip(delays, full, strict=True))
+
+
+@pytest.mark.parametrize("use_watch_list", [True, False], ids=["watchlist", "pages"])
+def test_history_that_expires_again_and_again_is_read_less_and_less_often(use_watch_list: bool) -> None:
+    async def test() -> None:
+        pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "2"}, "items": None}}
+        beginning = BEGINNING if use_watch_list else b""
+        server = Watched(*(act(beginning + error(410, "Expired")) for _ in range(10)), pages=pages)
+        naps = Naps()
+        async with informed(server, naps=naps, use_watch_list=use_watch_list):
+            await until(lambda: len(naps.seconds) >= 10)
+            assert is_growing(naps.seconds)
+            assert naps.seconds[-1] >= RECONNECT_CAP_SECONDS / 2
+
+    asyncio.run(test())
+
+
+def test_watch_that_ends_after_each_line_is_opened_less_and_less_often() -> None:
+    async def test() -> None:
+        naps = Naps()
+        server = Watched(act(BEGINNING), *(act(line("MODIFIED", "a", 3 + number, number)) for number in range(8)))
+        async with informed(server, naps=naps) as (informer, told):
+            await until(lambda: len(naps.seconds) >= 9)
+            assert is_growing(naps.seconds)
+            assert len(told) == 9, "not one change is lost by it"
+            assert informer.trouble == ""
+
+    asyncio.run(test())
+
+
+def test_watch_that_was_open_for_a_while_is_opened_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def steady(write: Write) -> None:
+        await write(line("MODIFIED", "a", 3))
+        await asyncio.sleep(0.1)
+
+    async def test() -> None:
+        naps = Naps()
+        refused = [status(500, "InternalError", "etcd is away") for _ in range(5)]
+        async with informed(Watched(*refused, act(BEGINNING), steady), naps=naps):
+            await until(lambda: len(naps.seconds) >= 7)
+        assert is_growing(naps.seconds[:6])
+        assert naps.seconds[6] <= RECONNECT_BASE_SECONDS
+
+    monkeypatch.setattr(watch, "STEADY_SECONDS", 0.05)
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize(("code", "asked", "waited"), [(429, "5", 5), (503, "7", 7), (429, "86400", 300)])
+def test_refused_watch_waits_for_as_long_as_the_server_asks(code: int, asked: str, waited: float) -> None:
+    async def test() -> None:
+        naps = Naps()
+        reason = "TooManyRequests" if code == 429 else "ServiceUnavailable"
+        refused = [status(code, reason, Retry_After=asked) for _ in range(2)]
+        async with informed(Watched(act(BEGINNING), *refused), naps=naps) as (informer, _):
+            await until(lambda: len(naps.seconds) >= 3)
+            assert informer.synced
+        assert naps.seconds[0] <= RECONNECT_BASE_SECONDS
+        for delay in naps.seconds[1:3]:
+            assert waited < delay <= waited + 4 * RECONNECT_BASE_SECONDS, "jitter comes on top"
+
+    asyncio.run(test())
+
+
+def test_retry_after_in_the_midst_of_a_watch_is_kept() -> None:
+    async def test() -> None:
+        naps = Naps()
+        details = {"retryAfterSeconds": 9}
+        said = {"code": 504, "reason": "Timeout", "message": "not yet", "details": details}
+        end = json.dumps({"type": "ERROR", "object": said}).encode() + b"\n"
+        async with informed(Watched(act(BEGINNING + end)), naps=naps):
+            await until(lambda: naps.seconds)
+        assert 9 < naps.seconds[0] <= 9 + RECONNECT_BASE_SECONDS
+
+    asyncio.run(test())
+
+
+def test_resource_that_does_not_exist_is_told_once_asked_for_rarely_and_found_when_it_comes(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        missing = [status(404, "NotFound", "no such resource") for _ in range(20)]
+        installed = asyncio.Event()
+
+        async def begin(write: Write) -> None:
+            await installed.wait()
+            await write(BEGINNING)
+
+        naps = Naps()
+        seen: list[tuple[str, bool]] = []
+        async with informed(Watched(*missing, begin), naps=naps) as (informer, told):
+            informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
+            await until(lambda: len(naps.seconds) == 20)
+            await asyncio.wait_for(informer.wait_settled(), 30)
+            assert not informer.synced
+            installed.set()
+            await asyncio.wait_for(informer.wait_synced(), 30)
+            assert seen == [("watch things: no such resource (404)", False), ("", False), ("", True)]
+            assert told == ["->a0", "->b0"]
+        assert is_growing(naps.seconds[:20])
+
+    caplog.set_level("INFO", "schedkit")
+    asyncio.run(test())
+    assert caplog.text.count("watch interrupted") == 1
+
+
 def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
     async def test() -> None:
         refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED)]
@@ -373,7 +484,7 @@ def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
 
         seen: list[tuple[str, bool]] = []
         async with informed(Watched(*refused, begin)) as (informer, told):
-            informer.on_sight(lambda: seen.append((informer.denied, informer.synced)))
+            informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
             await informer.wait_settled()
             assert not informer.synced
             granted.set()
@@ -389,7 +500,7 @@ def test_refusals_of_a_server_that_has_just_started_are_not_believed() -> None:
         refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED - 1)]
         seen: list[str] = []
         async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
-            informer.on_sight(lambda: seen.append(informer.denied))
+            informer.on_sync_change(lambda: seen.append(informer.denied))
             await informer.wait_synced()
             assert seen == [""]
 
@@ -435,5 +546,5 @@ def test_connection_that_says_nothing_is_left_for_another(monkeypatch: pytest.Mo
             assert informer.trouble == ""
         assert server.queries[1]["resourceVersion"] == "2"
 
-    monkeypatch.setattr(watching, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(watch, "QUIET_SECONDS", 0.05)
     asyncio.run(test())
