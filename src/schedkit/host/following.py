@@ -31,13 +31,23 @@ def stream(
     *,
     tail: int | None = None,
     sleep: Callable[[float], None] = time.sleep,
+    seen: Callable[[Container], None] = lambda _: None,
 ) -> Iterator[bytes]:
-    """Its output until it has ended. A runtime that goes away is waited for: its containers may outlive it."""
+    """Its output until it has ended. A runtime that goes away is waited for: its containers may outlive it.
+
+    `seen` is told what the container is each time it is looked at: it may have ended and run again.
+    """
     since: float | None = None
     away, pause = False, _FIRST_PAUSE
+
+    def has_ended() -> bool:
+        now = runtime.fetch_container(id)
+        seen(now)
+        return now.state in _ENDED
+
     while True:
         try:
-            if away and _has_ended(runtime, id):
+            if away and has_ended():
                 return
             if away:
                 talk.step(f"{runtime.driver} responds again")
@@ -45,7 +55,7 @@ def stream(
             for piece in runtime.stream_logs(id, follow=True, tail=tail, since=since):
                 since, tail = time.time(), None
                 yield piece
-            if _has_ended(runtime, id):
+            if has_ended():
                 return
         except _AWAY as error:
             if not away:
@@ -70,34 +80,29 @@ def follow(
     who leaves, stops it. Raises EjectedError if the kernel threw it out.
     """
     runtime = host.runtimes.find(container)
-    process = _open_process(container)
+    process = _Process(container)
     try:
         with KernelLog(host.machine.root) as log:
             while True:
                 try:
-                    for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep):
+                    for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep, seen=process.renew):
                         write(piece)
                     now = _remove_ended(host, runtime, container.id)
+                    process.renew(now)
                 except _AWAY:
                     continue
                 except NotFoundError:
                     return None
                 if now.state in _ENDED:
                     break
-                tail = 0  # it runs again, in another process: who replaced it has brought it back
-                _close(process)
-                process = _open_process(now)
+                tail = 0  # it runs again: who replaced it has brought it back
             _check_ejection(log, ops)
             return now
     except (KeyboardInterrupt, BrokenPipeError):
         _stop(host, container, process)
         raise
     finally:
-        _close(process)
-
-
-def _has_ended(runtime: Runtime, id: str) -> bool:
-    return runtime.fetch_container(id).state in _ENDED
+        process.close()
 
 
 def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container:
@@ -118,30 +123,55 @@ def _check_ejection(log: KernelLog, ops: str | None) -> None:
         )
 
 
-def _open_process(container: Container) -> int | None:
-    """Its first process, to be reached also when its runtime is not; a handle, as its number may be used again."""
-    with suppress(OSError):
-        return os.pidfd_open(container.pid) if container.pid else None
-    return None
+class _Process:
+    """A container's first process, to be reached also when its runtime is not; a handle, as numbers are used again."""
+
+    def __init__(self, container: Container) -> None:
+        self._pid: int | None = None
+        self._handle: int | None = None
+        self.renew(container)
+
+    def renew(self, container: Container) -> None:
+        """Take the process that the container has now: one that was brought back has another."""
+        if container.pid and (container.pid != self._pid or self.has_ended):
+            self.close()
+            with suppress(OSError):
+                self._pid, self._handle = container.pid, os.pidfd_open(container.pid)
+
+    @property
+    def has_ended(self) -> bool:
+        """Also where there is no handle."""
+        return self._handle is None or _is_over(self._handle, 0)
+
+    def end(self) -> None:
+        """SIGTERM, and SIGKILL if that does not do."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if self._handle is None:
+                return
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+            if _is_over(self._handle, STOP_SECONDS):
+                return
+
+    def close(self) -> None:
+        """Give the handle back."""
+        if self._handle is not None:
+            os.close(self._handle)
+        self._pid = self._handle = None
 
 
-def _close(process: int | None) -> None:
-    if process is not None:
-        os.close(process)
+def _is_over(handle: int, seconds: float) -> bool:
+    return bool(select.select([handle], [], [], seconds)[0])
 
 
-def _stop(host: Host, container: Container, process: int | None) -> None:
+def _stop(host: Host, container: Container, process: _Process) -> None:
     try:
         stop(host, container.id)
     except NotFoundError:
         return
     except _AWAY as error:
         # One that has ended already may not be its last: it may have been started again meanwhile.
-        if process is None or select.select([process], [], [], 0)[0]:
+        if process.has_ended:
             raise
         host.talk.warn(f"{error.message}; its process is ended without its runtime")
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(process, number)
-            if select.select([process], [], [], STOP_SECONDS)[0]:
-                return
+        process.end()

@@ -15,6 +15,7 @@ from schedkit.host.run import check_run, find_same, remove_unattached, run
 from schedkit.host.switch import switch
 from schedkit.kernel.state import State, read_state
 from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.view import Runtimes
 from tests.unit.host.fakes import FakeRuntime, World, die, do_nothing, request, verify
 
 IMAGE = "localhost/scx_new:v1"
@@ -216,6 +217,28 @@ def test_ctrl_c_ends_the_process_that_a_way_back_started(world: World, monkeypat
         follow(world.host, container, "ops_scx_new", lambda _: None, sleep=interrupt)
     assert started
     assert world.runtime.processes[container.id].wait(5) == -15
+
+
+@pytest.mark.parametrize("away", [True, False])
+def test_ctrl_c_ends_what_a_way_back_started_while_the_stream_was_away(world: World, flaky: Flaky, away: bool) -> None:
+    """The stream goes on by itself where the container runs again, which it does in another process."""
+    container = flaky.add("scx_a")
+
+    def bring_back() -> Iterator[bytes]:
+        flaky.processes[container.id].kill()
+        flaky.processes[container.id].wait()
+        flaky.start(container.id)
+        yield from breaks() if away else ()
+
+    def interrupt(_: bytes) -> None:
+        flaky.broken = UnavailableError("podman is away")
+        raise KeyboardInterrupt
+
+    flaky.streams = [bring_back(), iter([b"back\n"])]
+    host = world.host._replace(runtimes=Runtimes([flaky]))
+    with pytest.raises(KeyboardInterrupt):
+        follow(host, container, "ops_scx_a", interrupt, sleep=lambda _: None)
+    assert flaky.processes[container.id].wait(5) == -15
 
 
 def test_ctrl_c_does_not_claim_that_it_ended_where_nobody_knows(world: World) -> None:
