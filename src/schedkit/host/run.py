@@ -1,7 +1,8 @@
 """Run one scheduler: everything up to the kernel saying that it is attached, or nothing at all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from schedkit.errors import NotFoundError
 from schedkit.host import containers
 from schedkit.host.attaching import Attempt
 from schedkit.host.lock import hold_lock
@@ -19,14 +20,26 @@ def check_run(host: Host, scheduler: str) -> None:
     check_runtimes(host)
 
 
-def find_same(host: Host, reference: str, args: Sequence[str], name: str | None = None) -> Managed | None:
-    """A container that runs just this: the same image by name, with the same arguments."""
-    wanted = {Label.IMAGE: reference, Label.ARGS: containers.format_args(args)}
-    for one in observe_settled(host).running:
-        labels = one.container.labels
-        if all(labels.get(label) == value for label, value in wanted.items()) and name in (None, one.container.name):
-            return one
-    return None
+def find_same(
+    host: Host, find_reference: Callable[[], str], args: Sequence[str], name: str | None = None
+) -> Managed | None:
+    """A container that runs just this: the same image by name, with the same arguments.
+
+    What the image's name is may cost a catalog, so that is asked only where something runs that could be it.
+    """
+    wanted = containers.format_args(args)
+    alike = [
+        one
+        for one in observe_settled(host).running
+        if one.container.labels.get(Label.ARGS) == wanted and name in (None, one.container.name)
+    ]
+    if not alike:
+        return None
+    try:
+        reference = find_reference()
+    except NotFoundError:
+        return None  # a name that no catalog knows is not what runs, and that something does comes first
+    return next((one for one in alike if one.container.labels.get(Label.IMAGE) == reference), None)
 
 
 def remove_unattached(host: Host, same: Managed) -> None:

@@ -10,7 +10,7 @@ from schedkit.errors import UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, Function, Seconds
-from schedkit.schedctl.session import Session
+from schedkit.schedctl.session import Session, check_name
 from schedkit.schedctl.verification import trust_options
 
 ATTACH_SECONDS = 30.0
@@ -104,6 +104,7 @@ def parse_order(
     policy = parse_restart(restart)
     if policy.on_failure and not wait:
         raise UsageError("--restart cannot be used with --no-wait", hint="only a scheduler that attached is restarted")
+    check_name(name, version)
     variables = parse_env(env, os.environ)
     return Order(name, version, container, tuple(args), variables, network == "host", policy, timeout, wait)
 

@@ -93,12 +93,9 @@ class Session:
         """A catalog name or an image reference, with another tag if the user wants one."""
         from dataclasses import replace
 
-        from schedkit.images.reference import is_digest, is_tag
+        from schedkit.images.reference import is_digest
 
-        if version and not is_tag(version) and not is_digest(version):
-            raise UsageError(
-                f"{version[:200]!r} is not a version", hint="--version takes a tag, or a digest as sha256:… in full"
-            )
+        check_name(name, version)
         reference = self.catalog.find(name)
         word = name.partition("@")[0].partition(":")[0]  # a catalog name may carry a tag or a digest
         scheduler = word if word in self.catalog.entries else reference.path.rpartition("/")[2]
@@ -140,6 +137,18 @@ class Session:
             self._runtimes.close()
         if self._registry is not None:
             self._registry.close()
+
+
+def check_name(name: str, version: str | None) -> None:
+    """What is wrong with a name and a version whatever catalogs say: a name with a slash is in none of them."""
+    from schedkit.images.reference import is_digest, is_tag, parse_reference
+
+    if version and not is_tag(version) and not is_digest(version):
+        raise UsageError(
+            f"{version[:200]!r} is not a version", hint="--version takes a tag, or a digest as sha256:… in full"
+        )
+    if "/" in name:
+        parse_reference(name)
 
 
 def open_session(flags: Flags, *, json: bool = False) -> Session:

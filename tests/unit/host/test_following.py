@@ -257,18 +257,40 @@ def test_ctrl_c_does_not_claim_that_it_ended_where_nobody_knows(world: World) ->
 def test_same_image_with_the_same_arguments_is_taken_over(world: World) -> None:
     """After a SIGKILL of `run --attach` the container lives: starting it again takes it over."""
     container = run(world.host, request(args=("-v",)), verify).container
-    same = find_same(world.host, IMAGE, ("-v",))
+    same = find_same(world.host, lambda: IMAGE, ("-v",))
     assert same is not None
     assert same.container == container
-    assert find_same(world.host, IMAGE, ("-v",), "scx_new") == same
+    assert find_same(world.host, lambda: IMAGE, ("-v",), "scx_new") == same
     for reference, args, name in ((IMAGE, (), None), ("localhost/x:v1", ("-v",), None), (IMAGE, ("-v",), "other")):
-        assert find_same(world.host, reference, args, name) is None
+        assert find_same(world.host, lambda reference=reference: reference, args, name) is None  # type: ignore[misc]
+
+
+def test_image_of_a_name_is_asked_for_only_where_something_could_be_it(world: World) -> None:
+    """As catalogs may have to be fetched, and what is in the slot comes before the network."""
+    asked: list[str] = []
+
+    def find_reference() -> str:
+        asked.append("catalog")
+        raise NotFoundError("the catalog has no scheduler 'scx_new'")
+
+    assert find_same(world.host, find_reference, ()) is None
+    foreign = world.docker.add("other")
+    world.docker.containers.clear()
+    world.kernel.attach("other", world.docker.hold(foreign))
+    assert find_same(world.host, find_reference, ()) is None
+    world.kernel.detach()
+    run(world.host, request(args=("-v",)), verify)
+    assert find_same(world.host, find_reference, ()) is None
+    assert find_same(world.host, find_reference, ("-v",), "other") is None
+    assert asked == []
+    assert find_same(world.host, find_reference, ("-v",)) is None
+    assert asked == ["catalog"]
 
 
 def test_what_was_left_before_it_attached_gives_way(world: World) -> None:
     world.runtime.behaviours[IMAGE] = do_nothing
     run(world.host, request(wait=False), verify)
-    same = find_same(world.host, IMAGE, ())
+    same = find_same(world.host, lambda: IMAGE, ())
     assert same is not None
     remove_unattached(world.host, same)
     assert world.runtime.containers == {}
@@ -278,7 +300,7 @@ def test_what_was_left_before_it_attached_gives_way(world: World) -> None:
 def test_what_attached_meanwhile_does_not_give_way(world: World) -> None:
     world.runtime.behaviours[IMAGE] = do_nothing
     container = run(world.host, request(wait=False), verify).container
-    same = find_same(world.host, IMAGE, ())
+    same = find_same(world.host, lambda: IMAGE, ())
     assert same is not None
     world.kernel.attach("new", world.runtime.hold(container))
     remove_unattached(world.host, same)

@@ -17,7 +17,7 @@ from click.testing import Result
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UsageError
 from schedkit.host import doctor, following, managed, preparing, run, status, stop, supervise, switch, watching
 from schedkit.host.detaching import Detached, Foreign
-from schedkit.host.errors import EjectedError
+from schedkit.host.errors import EjectedError, SlotTakenError
 from schedkit.host.model import Attachment, Machine, Restart, RunRequest, Status, Summary
 from schedkit.host.stop import Stopped
 from schedkit.host.watching import Sample
@@ -143,6 +143,8 @@ def test_run_with_restart_starts_a_supervisor(runtime: FakeRuntime, monkeypatch:
         ["run", "scx_rusty", "--restart", "on-failure", "--no-wait"],
         ["run", "scx_rusty", "--env", "=x"],
         ["run", "scx_rusty", "--env", "NOT_SET_ANYWHERE"],
+        ["run", "scx_rusty", "--version", "../other"],
+        ["run", "ghcr.io/Capital/letters"],
         ["stop", "x", "--all"],
         ["detach"],
     ],
@@ -257,6 +259,29 @@ def test_time_that_nobody_can_wait_for_is_refused(runtime: FakeRuntime, words: s
 def test_interval_that_never_comes_is_refused(runtime: FakeRuntime, seconds: str) -> None:
     with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
         call("watch", "--count", "1", "--interval", seconds)
+
+
+@pytest.mark.parametrize("words", ["run", "run --attach", "switch"])
+@pytest.mark.parametrize("name", ["scx_rusty --version ../other", "ghcr.io/Capital/letters"])
+def test_wrong_name_is_told_before_anything_is_asked(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: str, name: str
+) -> None:
+    kernel = note(monkeypatch, preparing, "check_kernel", None)
+    catalogs = note(monkeypatch, catalog, "load_catalog", catalog.Catalog({}))
+    call(*words.split(), *name.split(), code=64)
+    assert (kernel, catalogs) == ([], [])
+
+
+@pytest.mark.parametrize("words", ["run", "run --attach", "switch"])
+def test_slot_that_is_taken_is_told_before_catalogs_are_read(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    catalogs = note(monkeypatch, catalog, "load_catalog", catalog.Catalog({}))
+    for module, check in ((run, "check_run"), (switch, "check_switch")):
+        note(monkeypatch, module, check, SlotTakenError("other is attached already"))
+    monkeypatch.setattr(run, "observe_settled", lambda _: OBSERVED._replace(managed=()))
+    call(*words.split(), "scx_rusty", code=10)
+    assert catalogs == []
 
 
 @pytest.mark.parametrize("command", ["run", "switch", "pull"])

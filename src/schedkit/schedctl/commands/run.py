@@ -54,7 +54,12 @@ def command(
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)
     host = session.host
-    if attach and (same := find_same(host, str(session.find(name, order.version).reference), args, order.container)):
+    same = (
+        find_same(host, lambda: str(session.find(name, order.version).reference), args, order.container)
+        if attach
+        else None
+    )
+    if same:
         if same.attachment is Attachment.YES:
             session.talk.step(
                 f"{same.container.name} ({same.container.driver}) is attached already: its output follows"
