@@ -56,3 +56,14 @@ def is_loopback(authority: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def find_addresses(authority: str) -> list[str]:
+    """The addresses of the host of host[:port]; none if its name cannot be resolved."""
+    import socket
+
+    try:
+        found = socket.getaddrinfo(host_of(authority), None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    return [str(address[0]) for *_, address in found]

@@ -9,6 +9,7 @@ from typing import Any
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
 from schedkit.images.oci import Content, Source
+from schedkit.images.settings import find_addresses
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
     is_marked,
@@ -16,6 +17,7 @@ from schedkit.runtimes.engine_answers import (
     parse_digests,
     parse_failure,
     parse_image_id,
+    parse_insecure,
     parse_message,
     parse_repositories,
 )
@@ -95,6 +97,16 @@ class Engine:
     def has_image(self, content: Content) -> bool:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
         return self._find_image(content) is not None
+
+    def may_be_plain(self, registry: str) -> bool:
+        """Docker goes by its own configuration; podman does as it is told."""
+        if self.driver != "docker":
+            return True
+        wish = "tell which registries may be insecure"
+        try:
+            return parse_insecure(self._fetch_json("/info", wish), registry, find_addresses(registry))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise self._senseless(wish) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""

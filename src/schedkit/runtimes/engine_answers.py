@@ -105,6 +105,21 @@ def parse_repositories(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0] for name in bare)
 
 
+def parse_insecure(told: Mapping[str, Any], registry: str, addresses: Iterable[str]) -> bool:
+    """Whether docker's own configuration lets it do without TLS, or a certificate it knows, at this registry.
+
+    It goes by the name with its port, and else by the network that one of the host's addresses is in.
+    """
+    from ipaddress import ip_address, ip_network
+
+    config = told["RegistryConfig"]
+    index = (config.get("IndexConfigs") or {}).get(registry)
+    if index is not None:
+        return not index["Secure"]
+    networks = [ip_network(text) for text in config.get("InsecureRegistryCIDRs") or ()]
+    return any(ip_address(address) in network for address in addresses for network in networks)
+
+
 def parse_message(body: bytes) -> str:
     """What an engine says about a failure."""
     try:

@@ -75,6 +75,9 @@ class Runtime(Protocol):
     def has_image(self, content: Content) -> bool:
         """Whether this platform's manifest is here, as `pull` leaves it; BadDataError if another image has its name."""
 
+    def may_be_plain(self, registry: str) -> bool:
+        """Whether `pull` can do without TLS at a registry (host[:port]) for which the user allows it."""
+
     def pull(self, content: Content, progress: Progress) -> None:
         """Have exactly this platform's manifest here; does nothing if it is."""
 

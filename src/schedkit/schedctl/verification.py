@@ -46,7 +46,9 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
                 f"{what} is not in {runtime.driver}, and --offline forbids fetching it",
                 hint=f"with network: schedctl pull {image.reference}",
             )
-        _warn_of_authority(session, runtime, image)
+        if runtime.driver in ENGINES and not runtime.has_image(image):
+            _warn_of_authority(session, runtime, image)
+            _warn_of_plain(session, runtime, image)
         return who
 
     return check
@@ -55,7 +57,7 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
 def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> None:
     """Say before the pull that an engine, which pulls for itself, does not know the authority in ca-file."""
     file = session.settings.ca_file
-    if not file or runtime.driver not in ENGINES or runtime.has_image(image):
+    if not file:
         return
     from schedkit.images.connections import find_authorities
 
@@ -66,6 +68,17 @@ def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> 
             session.talk.warn(
                 f"{runtime.driver} pulls from {registry} without ca-file, which only schedctl reads; "
                 f"if that fails: install -D {file} {folders[0]}/{registry}/ca.crt"
+            )
+
+
+def _warn_of_plain(session: "Session", runtime: "Runtime", image: Image) -> None:
+    """Say before the pull that an engine will not use a registry without TLS though schedctl was allowed to."""
+    for source in image.sources:
+        registry = source.repository.partition("/")[0]
+        if source.insecure and not runtime.may_be_plain(registry):
+            session.talk.warn(
+                f"{runtime.driver} cannot pull from {registry} without TLS and a certificate that it knows: "
+                f'add {registry} to "insecure-registries" in /etc/docker/daemon.json, and restart docker'
             )
 
 

@@ -117,10 +117,13 @@ def test_credentials_of_the_user_open_a_registry(bench: Bench, guarded: Content)
 
 def test_plain_http_is_spoken_only_where_it_is_allowed(bench: Bench, plain: Content) -> None:
     """An engine decides for itself what it speaks; podman lets us say otherwise, docker does not."""
+    registry = plain.repository.partition("/")[0]
+    assert bench.runtime.may_be_plain(registry) == (bench.runtime.driver != "docker")
+    assert bench.runtime.may_be_plain("localhost:5000"), "as docker has it for loopback, unless it is told otherwise"
     if bench.runtime.driver in ENGINES:
         with pytest.raises(UnavailableError) as refused:
             bench.runtime.pull(Changed(plain, sources=[plain.sources[0]._replace(insecure=False)]), ignore_progress)
-        assert plain.repository.partition("/")[0] in refused.value.hint
+        assert registry in refused.value.hint
     if bench.runtime.driver == "docker":
         with pytest.raises(UnavailableError) as refused:
             bench.runtime.pull(plain, ignore_progress)

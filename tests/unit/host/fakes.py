@@ -141,6 +141,9 @@ class FakeRuntime:
     def has_image(self, content: Content) -> bool:
         return "pull" in self.calls
 
+    def may_be_plain(self, registry: str) -> bool:
+        return True
+
     def pull(self, content: Content, progress: Progress) -> None:
         self.calls.append("pull")
 

@@ -324,6 +324,19 @@ def test_pull_counts_the_bytes_of_all_layers(engine: Engine, fake: FakeEngine) -
     assert pulled.query == {"fromImage": "ghcr.io/schedkit/scx_idle", "tag": MANIFEST}
 
 
+@pytest.mark.parametrize("told", [[], {}, {"RegistryConfig": {"InsecureRegistryCIDRs": ["x"]}}])
+def test_configuration_of_registries_without_sense_is_bad_data(
+    engine: Engine, fake: FakeEngine, driver: str, told: object
+) -> None:
+    fake.on("GET /info", 200, told)
+    if driver == "podman":
+        assert engine.may_be_plain("localhost:5000")
+        assert fake.requests == [], "podman does as it is told"
+        return
+    with pytest.raises(BadDataError, match="docker was asked to tell which registries may be insecure"):
+        engine.may_be_plain("localhost:5000")
+
+
 def test_insecure_pull_is_asked_of_podman_only(engine: Engine, fake: FakeEngine, driver: str) -> None:
     for path in ("/images/create", "/libpod/images/pull"):
         fake.pulls(path)

@@ -8,6 +8,7 @@ from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, Sche
 from schedkit.runtimes.engine_answers import (
     parse_digests,
     parse_failure,
+    parse_insecure,
     parse_message,
     parse_pull_failure,
     parse_repositories,
@@ -91,3 +92,33 @@ def test_repository_is_a_name_without_tag_and_digest() -> None:
         "localhost:5000/scx_idle",
         "ghcr.io/schedkit/scx_rusty",
     }
+
+
+@pytest.mark.parametrize(
+    ("registry", "addresses", "insecure"),
+    [
+        ("localhost:5000", ["::1", "127.0.0.1"], True),
+        ("mirror.test:5000", ["10.1.2.3"], True),
+        ("mirror.test", ["10.1.2.3"], False),
+        ("docker.io", ["127.0.0.1"], False),
+        ("other.test", ["192.0.2.7"], True),
+        ("other.test", ["2001:db8::1"], False),
+        ("gone.test", [], False),
+    ],
+)
+def test_docker_does_without_tls_where_its_configuration_says_so(
+    registry: str, addresses: list[str], insecure: bool
+) -> None:
+    """As docker 26 tells it in /info."""
+    told = {
+        "RegistryConfig": {
+            "InsecureRegistryCIDRs": ["127.0.0.0/8", "192.0.2.0/24"],
+            "IndexConfigs": {
+                "docker.io": {"Name": "docker.io", "Mirrors": [], "Secure": True, "Official": True},
+                "mirror.test:5000": {"Name": "mirror.test:5000", "Mirrors": [], "Secure": False, "Official": False},
+            },
+            "Mirrors": None,
+        }
+    }
+    assert parse_insecure(told, registry, addresses) == insecure
+    assert not parse_insecure({"RegistryConfig": {}}, registry, addresses)

@@ -105,6 +105,9 @@ class FakeRuntime:
     def has_image(self, content: Content) -> bool:
         return content.manifest.digest in self.fetch_digests()
 
+    def may_be_plain(self, registry: str) -> bool:
+        return True
+
     def pull(self, content: Content, progress: Progress) -> None:
         progress(0, 100)
         progress(100, 100)

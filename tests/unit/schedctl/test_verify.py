@@ -172,6 +172,24 @@ def test_authority_that_an_engine_does_not_know_is_told_before_the_pull(
     assert "without ca-file" not in call("pull", NAME).stderr
 
 
+def test_registry_that_an_engine_refuses_without_tls_is_told_before_the_pull(
+    registry: Registry, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`docker` goes by its own configuration: a mirror in plain HTTP works for schedctl alone."""
+    sources = [Source("mirror.test:5000/schedkit/scx_rusty", None, True), Source(REPOSITORY, None, False)]
+    monkeypatch.setattr(registry, "find_sources", lambda _: sources)
+    monkeypatch.setattr(runtime, "driver", "docker")
+    monkeypatch.setattr(runtime, "has_image", lambda _: False)
+    warning = "docker cannot pull from mirror.test:5000 without TLS"
+    assert warning not in call("pull", NAME).stderr
+    monkeypatch.setattr(runtime, "may_be_plain", lambda name: name != "mirror.test:5000")
+    said = call("pull", NAME).stderr
+    assert said.index(warning) < said.index("pulling")
+    assert "/etc/docker/daemon.json" in said
+    monkeypatch.setattr(runtime, "has_image", lambda _: True)
+    assert warning not in call("pull", NAME).stderr
+
+
 def test_policy_that_is_wrong_is_an_error_also_with_allow_unsigned(registry: Registry, tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("keys: []")
     call("pull", NAME, "--allow-unsigned", code=65)

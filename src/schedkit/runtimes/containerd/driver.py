@@ -85,6 +85,10 @@ class Containerd:
         """Whether exactly this image is here, unpacked."""
         return pulling.is_here(self._client, content, pulling.fetch_snapshotter(self._client))
 
+    def may_be_plain(self, registry: str) -> bool:  # noqa: ARG002
+        """Always: schedctl fetches what containerd gets."""
+        return True
+
     def pull(self, content: Content, progress: Progress) -> None:
         """Have exactly this image here, unpacked."""
         pulling.pull(self._client, content, progress)
