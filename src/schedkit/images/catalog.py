@@ -6,8 +6,8 @@ from pathlib import Path
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.catalog_document import LARGEST, Entry, parse_catalog
-from schedkit.images.catalog_remote import fetch_copy, is_url, read_copy, write_copy
-from schedkit.images.reference import DEFAULT_TAG, Reference, parse_reference
+from schedkit.images.catalog_remote import fetch_copy, read_copy, write_copy
+from schedkit.images.reference import DEFAULT_TAG, Reference, is_url, parse_reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
 
 __all__ = ["Catalog", "Entry", "load_catalog", "update_catalogs"]

@@ -21,11 +21,6 @@ class Copy:
     etag: str = ""
 
 
-def is_url(source: str) -> bool:
-    """Whether a source is a URL rather than a file."""
-    return source.startswith(("http://", "https://"))
-
-
 def fetch_copy(url: str, settings: RegistrySettings, known: Copy | None) -> Copy:
     """The catalog as it is now, checked; `known` itself if the server says that nothing changed."""
     from schedkit.images.transport import Transport

@@ -132,6 +132,11 @@ def _is_address(text: str) -> bool:
         return False
 
 
+def is_url(source: str) -> bool:
+    """Whether a source of a catalog is a URL rather than a file."""
+    return source.startswith(("http://", "https://"))
+
+
 def is_digest(text: str) -> bool:
     """Whether this is a digest of a kind that we can check."""
     found = _DIGEST.fullmatch(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schedkit.errors import BadDataError
-from schedkit.images.reference import is_mirror, is_registry
+from schedkit.images.reference import is_mirror, is_registry, is_url
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.settings import AUTO
 
@@ -59,7 +59,10 @@ class _Reader:
         return FileSettings(
             driver=driver,
             socket=socket,
-            catalogs=self._words("catalogs", self._table.get("catalogs", [])),
+            catalogs=tuple(
+                one if is_url(one) else self._resolve(one)
+                for one in self._words("catalogs", self._table.get("catalogs", []))
+            ),
             insecure_registries=self._registries("insecure-registries"),
             mirrors=self._mirrors(),
             ca_file=self._path("ca-file"),
@@ -97,9 +100,12 @@ class _Reader:
         raise self._complaint(key, "must be a text", f'{key} = "…"')
 
     def _path(self, key: str) -> str | None:
-        """From the file's own folder on, wherever the command is run."""
         value = self._word(key)
-        return str(Path(self._origin).parent / value) if value else None
+        return self._resolve(value) if value else None
+
+    def _resolve(self, path: str) -> str:
+        """From the file's own folder on, wherever the command is run."""
+        return str(Path(self._origin).parent / path)
 
     def _words(self, key: str, value: object) -> tuple[str, ...]:
         if isinstance(value, list) and all(isinstance(word, str) and word for word in value):

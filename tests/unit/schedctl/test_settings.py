@@ -40,7 +40,9 @@ def test_paths_in_a_file_start_at_its_folder_wherever_the_command_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")
-    settings = read(tmp_path, system='trust-policy = "policy.yaml"\nca-file = "../ca.pem"\n')
+    catalogs = 'catalogs = ["ours.json", "/etc/theirs.json", "https://example.com/catalog.json"]\n'
+    settings = read(tmp_path, system=f'trust-policy = "policy.yaml"\nca-file = "../ca.pem"\n{catalogs}')
+    assert settings.catalogs == (f"{tmp_path}/ours.json", "/etc/theirs.json", "https://example.com/catalog.json")
     assert settings.trust_policy == f"{tmp_path}/policy.yaml"
     assert settings.ca_file == f"{tmp_path}/../ca.pem"
 
@@ -70,7 +72,7 @@ def test_catalogs_add_up_the_nearest_first(tmp_path: Path) -> None:
         system='catalogs = ["system"]',
         SCHEDCTL_CATALOG="one, two",
     )
-    assert settings.catalogs == ("flag", "one", "two", "user", "system")
+    assert settings.catalogs == ("flag", "one", "two", f"{tmp_path}/schedkit/user", f"{tmp_path}/system")
 
 
 @pytest.mark.parametrize(("said", "meant"), [("1", True), ("true", True), ("0", False), ("", False), ("no", False)])
