@@ -9,7 +9,6 @@ from typing import Any
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError
 from schedkit.images.oci import Content, Source
-from schedkit.images.settings import find_addresses
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.engine_answers import (
     is_marked,
@@ -102,6 +101,8 @@ class Engine:
         """Docker goes by its own configuration; podman does as it is told."""
         if self.driver != "docker":
             return True
+        from schedkit.images.settings import find_addresses
+
         wish = "tell which registries may be insecure"
         try:
             return parse_insecure(self._fetch_json("/info", wish), registry, find_addresses(registry))
