@@ -124,7 +124,7 @@ def parse_message(body: bytes) -> str:
     """What an engine says about a failure."""
     try:
         return str(json.loads(body)["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         return body.decode(errors="replace").strip() or "it does not say why"
 
 

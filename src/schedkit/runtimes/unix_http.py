@@ -107,6 +107,6 @@ class Door:
         """JSON out of an answer."""
         try:
             return json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             said = content[:200].decode(errors="replace")
             raise BadDataError(f"{self.driver} was asked to {wish} and its answer makes no sense: {said!r}") from error

@@ -34,7 +34,9 @@ def parse_config(text: str, origin: str) -> FileSettings:
     except tomllib.TOMLDecodeError as error:
         end = f"at line {text.count(chr(10)) + 1}, the end of the file"
         what = str(error).replace("at end of document", end)
-        raise BadDataError(f"{origin}: not TOML: {what}", hint="mend the file, or move it away") from error
+        raise BadDataError(f"{origin}: not TOML: {what}", hint="fix the file, or move it away") from error
+    except RecursionError as error:
+        raise BadDataError(f"{origin}: nested too deeply", hint="fix the file, or move it away") from error
     return _Reader(text, origin, table).read()
 
 

@@ -110,7 +110,14 @@ def test_cgroups_have_a_namespace_only_where_they_are_one() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"[]", b"{}", b'{"rootfs": {"diff_ids": "x"}}', b'{"rootfs": {"diff_ids": []}, "config": {"Cmd": "sh"}}'],
+    [
+        b"",
+        b"[]",
+        b"[" * 100_000,
+        b"{}",
+        b'{"rootfs": {"diff_ids": "x"}}',
+        b'{"rootfs": {"diff_ids": []}, "config": {"Cmd": "sh"}}',
+    ],
 )
 def test_configuration_that_is_none_is_refused(data: bytes) -> None:
     with pytest.raises(BadDataError, match="configuration"):

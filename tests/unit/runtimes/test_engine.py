@@ -174,7 +174,7 @@ def test_engine_that_went_away_is_unavailable(tmp_path: Path, driver: str) -> No
         Engine(driver, str(tmp_path / "none")).fetch_version()
 
 
-@pytest.mark.parametrize("body", [b"", b"[{", b"3", b'[{"Created": 1}]', b"[3]"])
+@pytest.mark.parametrize("body", [b"", b"[{", b"3", b'[{"Created": 1}]', b"[3]", b"[" * 100_000])
 def test_answer_without_sense_is_bad_data(engine: Engine, fake: FakeEngine, body: bytes) -> None:
     fake.on("GET /containers/json", 200, body)
 

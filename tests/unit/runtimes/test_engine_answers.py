@@ -68,6 +68,7 @@ def test_refusal_without_json_is_told_as_it_is() -> None:
     assert parse_message(b'{"cause":"c","message":"m","response":404}\n') == "m"
     assert parse_message(b"404 page not found\n") == "404 page not found"
     assert parse_message(b"") == "it does not say why"
+    assert parse_message(b"[" * 100_000) == "[" * 100_000
 
 
 IMAGES: list[dict[str, Any]] = [

@@ -104,6 +104,7 @@ def test_consent_that_is_neither_yes_nor_no_is_refused(tmp_path: Path) -> None:
         ('[mirrors]\n"https://ghcr.io" = ["m"]', r"line 2: https://ghcr\.io: is not a registry"),
         ('insecure-registries = ["http://a"]', r"line 1: insecure-registries: 'http://a' is not a registry"),
         ("[unknown]\nkey = 1", r"line 1: unknown: unknown key"),
+        (f"driver = {'[' * 100_000}", r"config\.toml: nested too deeply"),
         ('driver = "podman', r"config\.toml: not TOML: .*line 1"),
     ],
 )

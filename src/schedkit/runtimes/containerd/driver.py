@@ -285,7 +285,7 @@ class Containerd:
             return [str(manifest["digest"]) for manifest in manifests]
         except NotFoundError:
             return []
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise BadDataError(f"containerd's copy of {index.digest} is no index: {error!r}") from error
 
 

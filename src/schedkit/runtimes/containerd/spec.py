@@ -75,7 +75,7 @@ def parse_config(data: bytes) -> ImageConfig:
             labels={str(key): str(value) for key, value in (config.get("Labels") or {}).items()},
             diff_ids=_texts(document["rootfs"]["diff_ids"]),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise BadDataError(f"the image's configuration is not what it must be: {error!r}") from error
 
 
