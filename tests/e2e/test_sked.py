@@ -114,6 +114,28 @@ def test_schedext_attaches_is_swapped_and_detaches(operated: Cluster, node: Mach
     assert fetch(operated, "daemonset", "fifo") is None
 
 
+def test_scheduler_reads_its_config_map_and_shares_the_statistics_folder(operated: Cluster, node: Machine) -> None:
+    apply(
+        operated,
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "layers", "namespace": "default"},
+            "data": {"layers.json": "[]"},
+        },
+        make_schedext(
+            "files", sched=FIRST, configFrom={"configMap": "layers", "mountPath": "/etc/scx"}, hostStats=True
+        ),
+    )
+    wait_attached(node, "schedkit_fifo")
+    node.run("echo seen >/var/run/scx/from-the-host")
+    inside = "/proc/$(pgrep -ox scx_fifo)/root"
+    assert node.run(f"cat {inside}/etc/scx/layers.json {inside}/var/run/scx/from-the-host").stdout == "[]seen\n"
+    options = node.run("awk '$5 == \"/etc/scx\" {print $6}' /proc/$(pgrep -ox scx_fifo)/mountinfo").stdout
+    assert "ro" in options.strip().split(",")
+    node.run("rm /var/run/scx/from-the-host")
+
+
 def test_two_schedexts_on_one_node_never_fight_for_it(operated: Cluster, node: Machine) -> None:
     apply(operated, make_schedext("older", sched=FIRST))
     wait_attached(node, "schedkit_fifo")
