@@ -106,8 +106,13 @@ class Connection:
                         return
                     refused = await _read_refusal(response, doing)
             except aiohttp.ClientConnectorCertificateError as error:
-                hint = "the kubeconfig's certificate authority is not the one that signed the server's certificate"
-                raise UntrustedServerError(f"{doing}: the server's certificate is not trusted", hint=hint) from error
+                hint = (
+                    "the certificate authority of the kubeconfig or service account must have signed it for this name"
+                )
+                why = getattr(error.certificate_error, "verify_message", "") or "verification failed"
+                raise UntrustedServerError(
+                    f"{doing}: the server's certificate is not trusted: {why}", hint=hint
+                ) from error
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
                 raise NeverSentError(f"{doing}: {self._host} is not reached: {_strip(error)}") from error
             except (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError) as error:
