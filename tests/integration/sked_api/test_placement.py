@@ -112,8 +112,8 @@ def make_tolerations(dice: random.Random) -> list[dict[str, str]]:
 def test_daemon_set_controller_starts_pods_exactly_where_it_is_judged_to(connection: Connection) -> None:
     dice = random.Random(11)  # noqa: S311
     for name, labels in NODES.items():
-        spec = {"taints": make_taints(dice)}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec}
+        node: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        node["spec"] = {"taints": make_taints(dice)}
         answer = connection.request("POST", "/api/v1/nodes", node)
         assert answer.status == 201, answer.text
     placed: dict[str, ResolvedWorkload] = {}

@@ -6,8 +6,17 @@ from contextlib import contextmanager
 from lab.cluster import Cluster
 from lab.waiting import wait_for
 from tests.integration.sked_controller.metrics import count_requests, find_free_port, serve_metrics, wait_serving
-from tests.integration.sked_controller.operator import SECONDS, Json, Operator, apply, has, make_schedext, wait_object
-from tests.integration.sked_controller.test_robustness import fetch_pods, wait_exactly
+from tests.integration.sked_controller.operator import (
+    SECONDS,
+    Json,
+    Operator,
+    apply,
+    fetch_pods,
+    has,
+    make_schedext,
+    wait_object,
+)
+from tests.integration.sked_controller.test_robustness import wait_exactly
 from tests.integration.sked_controller.test_unknown import USER, grant
 
 A, B = "example.com/a:1", "example.com/b:1"

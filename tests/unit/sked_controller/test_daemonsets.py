@@ -207,12 +207,12 @@ def test_drift_in_what_is_ours_is_a_difference(path: str, value: object) -> None
     ],
 )
 def test_drift_in_a_volume_is_a_difference(path: str, value: object) -> None:
-    wanted = make_daemonset(make_claim(**FULL), None)
+    wanted = make_daemonset(make_claim(**FULL))
     assert differs(wanted, change(as_returned(wanted), path, value))
 
 
 def test_volumes_of_others_and_another_order_are_no_difference() -> None:
-    wanted = make_daemonset(make_claim(**FULL), None)
+    wanted = make_daemonset(make_claim(**FULL))
     seen = as_returned(wanted)
     for path, theirs in (
         ("spec/template/spec/volumes", {"name": "theirs", "hostPath": {"path": "/theirs"}}),
@@ -237,7 +237,7 @@ def test_pool_mounts_what_it_asks_for_instead_of_what_the_resource_does() -> Non
     resource = make_resource(configFrom=FULL["configFrom"], hostStats=True, pools=pools)
     mounts = [
         [(mount.name, mount.mount_path) for mount in made.spec.template.spec.containers[0].volume_mounts]
-        for made in (make_daemonset(claim, None) for claim in make_claims(resource))
+        for made in (make_daemonset(claim) for claim in make_claims(resource))
     ]
     assert mounts == [
         [("scx-config", "/etc/scx")],

@@ -55,7 +55,7 @@ class World:
         self.logs: dict[str, str | ApiError] = {}  # by pod
         self.theirs: dict[str, Json] = before.theirs if before else {}  # fields of pods that others own, by DaemonSet
         self.templates: dict[str, Json] = before.templates if before else {}  # by hash
-        self.now = before.now if before else NOW
+        self.now: datetime = before.now if before else NOW
         self._version: int = before._version if before else 0
         self._queue: deque[Key | str] = deque()  # a node is a string
         client = cast(Client, self)
