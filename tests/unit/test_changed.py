@@ -85,7 +85,7 @@ def test_choice_says_why(tree: Path) -> None:
         ("config/rbac/role.yaml", "integration/sked_deploy/test_rights.py", "sked_kube"),
         ("config/crd/bases/sked.schedkit.io_schedexts.yaml", "integration/sked_api/test_crd.py", "trust"),
         ("charts/sked/values.yaml", "integration/sked_helm/test_values.py", "sked_deploy"),
-        ("scripts/deploy", "integration/sked_deploy/test_targets.py", "sked_helm"),
+        ("scripts/deploy", "integration/sked_deploy/test_targets.py", "sked_kube"),
         ("images/sked/Containerfile", "integration/sked_deploy/test_image.py", "sked_kube"),
     ],
 )

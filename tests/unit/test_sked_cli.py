@@ -91,9 +91,12 @@ def test_render_plans_files_and_stdin_together_and_warns_of_who_gets_no_nodes(fi
     assert (done.returncode, done.stderr) == (
         0,
         "warning: default/idle gets no nodes: it is suspended\n"
-        "warning: default/later, pool large, gets no nodes: all that it selects go to default/everywhere\n",
+        "warning: default/later, pool large, gets no nodes: default/everywhere comes first on all that it selects\n",
     )
-    assert [document["metadata"]["name"] for document in yaml.safe_load_all(done.stdout)] == ["everywhere"]
+    assert [document["metadata"]["name"] for document in yaml.safe_load_all(done.stdout)] == [
+        "everywhere",
+        "later-large",
+    ]
 
 
 def test_render_gives_one_list_as_json_with_what_it_gives_as_yaml(files: tuple[str, str]) -> None:

@@ -278,13 +278,13 @@ class InvolvedObject(Model, frozen=True):
     uid: str = ""
 
 
-class EventSeries(Model, frozen=True):
+class FailedCreateSeries(Model, frozen=True):
     """An Event that came more than once."""
 
     last_observed_time: str | None = None
 
 
-class Event(Model, frozen=True):
+class FailedCreate(Model, frozen=True):
     """Why a controller could not do something."""
 
     metadata: ObjectMeta
@@ -292,7 +292,7 @@ class Event(Model, frozen=True):
     message: str = ""
     last_timestamp: str | None = None
     event_time: str | None = None
-    series: EventSeries | None = None
+    series: FailedCreateSeries | None = None
 
     @property
     def time(self) -> str:

@@ -19,7 +19,7 @@ from schedkit.sked.controller.objects import (
     PODS,
     SCHEDEXTS,
     DaemonSet,
-    Event,
+    FailedCreate,
     Namespace,
     Node,
     Pod,
@@ -35,7 +35,7 @@ from schedkit.sked.kube.store import by_controller
 
 ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
 Wake = Callable[[Key], None]
-Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, Event, Namespace)
+Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Informers:
     daemonsets: Informer[DaemonSet]
     pods: Informer[Pod]
     nodes: Informer[Node]
-    failed_creates: Informer[Event]
+    failed_creates: Informer[FailedCreate]
     namespaces: Informer[Namespace]
 
     @property
@@ -79,7 +79,7 @@ def make_informers(client: Client) -> Informers:
         Informer(
             client,
             EVENTS,
-            Event,
+            FailedCreate,
             field_selector="involvedObject.kind=DaemonSet,reason=FailedCreate",
             indexes={ABOUT: lambda event: (event.involved_object.uid,)},
             transform=_trim,
@@ -239,7 +239,7 @@ class Wiring:
             return True
         return self._world.has_narrowed and old.metadata.labels != new.metadata.labels
 
-    def _see_failed_create(self, old: Event | None, new: Event | None) -> None:
+    def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
         event = new or old
         about = event.involved_object if event else None
         daemonset = self._world.daemonsets.get(about.namespace, about.name) if about else None

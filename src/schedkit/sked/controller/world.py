@@ -10,7 +10,7 @@ from schedkit.sked.api.types import KIND
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import remove_slot
 from schedkit.sked.controller.failures import ENDED, is_unschedulable
-from schedkit.sked.controller.objects import DaemonSet, Event, Namespace, Node, Pod, SchedExt
+from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod, SchedExt
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, decide, read_slot
 from schedkit.sked.kube.informer import Informer
@@ -62,7 +62,7 @@ class World:
     daemonsets: Store[DaemonSet]
     pods: Store[Pod]
     nodes: Store[Node]
-    failed_creates: Store[Event]
+    failed_creates: Store[FailedCreate]
     free_namespaces: Store[Namespace]  # whose resources may have any priority
     unreadable: Mapping[Key, Unreadable]  # resources whose newest form is not understood
     informers: Sequence[Informer[Any]]  # without which nothing can be planned
@@ -155,7 +155,7 @@ class World:
         occupants = (occupant for name in self.placement.of(claim) for occupant in self._find_occupants(name))
         return [occupant.pod for occupant in occupants if occupant.claim is None]
 
-    def refusal(self, daemonset: DaemonSet) -> Event | None:
+    def refusal(self, daemonset: DaemonSet) -> FailedCreate | None:
         """The newest Event that says why pods of a DaemonSet could not be created."""
         events = self.failed_creates.find(ABOUT, daemonset.metadata.uid)
         return max(events, key=lambda event: event.time, default=None)
