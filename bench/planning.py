@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import msgspec
 
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.daemonsets import make_daemonset
-from schedkit.sked.controller.objects import DaemonSet, Node, Pod, SchedExt
+from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import plan_resource, plan_slot
 from schedkit.sked.controller.wiring import Informers, Wiring, make_informers, make_world
 from schedkit.sked.controller.world import World

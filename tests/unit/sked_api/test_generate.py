@@ -13,10 +13,11 @@ from schedkit.sked.api import generate
 from schedkit.sked.api.about import about
 from schedkit.sked.api.crd import build_crd, render_crd
 from schedkit.sked.api.kinds import KINDS, SCHEDEXT, Column, Kind
-from schedkit.sked.api.kubernetes import LabelValue, Model, ObjectMeta
+from schedkit.sked.api.kubernetes import LabelValue, SpecModel
 from schedkit.sked.api.reference import render_reference
 from schedkit.sked.api.schema import Schema
 from schedkit.sked.api.validate import find_errors
+from schedkit.sked.kube.objects import ObjectMeta
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -94,7 +95,7 @@ def test_nothing_is_defaulted_into_stored_objects() -> None:
     assert "default:" not in render_crd(SCHEDEXT)
 
 
-class Observation(Model, frozen=True, kw_only=True):
+class Observation(SpecModel, frozen=True, kw_only=True):
     """Another kind, which only these tests have."""
 
     api_version: Annotated[str, about("The version.")] = "sked.schedkit.io/v1"

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
-from schedkit.sked.controller.objects import DaemonSet, Node, Pod, SchedExt
+from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 
 IMAGE = "example.com/scx_rusty:1"
 CREATED = "2026-01-01T00:00:00Z"

@@ -6,11 +6,10 @@ import msgspec
 import pytest
 
 from schedkit.sked.api.conditions import CONDITION_TYPES
-from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExtStatus
+from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt, SchedExtStatus
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.health import Health
-from schedkit.sked.controller.objects import SchedExt
 from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble
 from schedkit.sked.controller.status import make_blind_status, make_status, make_unreadable_status, shorten_status
 from schedkit.sked.controller.world import Standing

@@ -4,6 +4,7 @@ import pytest
 
 from schedkit.sked.controller.reconciler import RETRY_SECONDS
 from schedkit.sked.kube.errors import ApiError
+from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
 from tests.unit.sked_controller.making import require
@@ -221,3 +222,13 @@ def test_invalid_selector_is_told_and_does_not_stop_others() -> None:
     assert world.names("daemonsets") == ["one"]
     assert world.condition("odd", "Degraded") == ("True", "InvalidSelector")
     assert world.results[Key("default", "odd")] == Result(after_seconds=RETRY_SECONDS)
+
+
+@pytest.mark.parametrize("spec", [{"sched": "example.com/scx_rusty:2"}, {"suspend": True}, {"priority": "high"}])
+def test_process_whose_lease_ran_out_writes_nothing(spec: Json) -> None:
+    world = running()
+    world.leads = False
+    world.apply_resource(**spec)
+    with pytest.raises(LeadershipLostError):
+        world.run()
+    assert world.writes == []

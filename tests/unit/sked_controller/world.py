@@ -25,6 +25,7 @@ from schedkit.sked.controller.wiring import Wiring, make_informers, make_world
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiError, Status, make_api_error
 from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Key, Object, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.workers import Result
@@ -50,6 +51,7 @@ class World:
         self.writes: list[str] = []
         self.bodies: list[Any] = []
         self.events: list[tuple[str, str, str]] = []
+        self.leads = True
         self.results: dict[Key | str, Result | None] = {}
         self.refusals: dict[str, ApiError] = {}  # by the beginning of a write
         self.logs: dict[str, str | ApiError] = {}  # by pod
@@ -65,7 +67,7 @@ class World:
         self.known = make_world(informers, namespaces)
         self._crash_logs = CrashLogs(client, self._wake)
         self._revisions = RevisionCache(client, self._wake)
-        status_writer = StatusWriter(client, self._record, lambda: self.now, clock=self._tell_time)
+        status_writer = StatusWriter(client, self._record, lambda: self.now, self._fence, clock=self._tell_time)
         wiring = Wiring(
             self.known,
             wake=self._wake,
@@ -80,7 +82,7 @@ class World:
         self._reconciler = Reconciler(
             self.known,
             wiring,
-            Executor(client),
+            Executor(client, self._fence),
             status_writer,
             self._crash_logs,
             self._revisions,
@@ -293,6 +295,10 @@ class World:
         item = informer.decode(msgspec.Raw(msgspec.json.encode(document)))
         if item is not None:
             informer.put(item)
+
+    def _fence(self) -> None:
+        if not self.leads:
+            raise LeadershipLostError("no")
 
     def _tell_time(self) -> float:
         return self.now.timestamp()

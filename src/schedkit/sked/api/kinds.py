@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from schedkit.sked.api import types
-from schedkit.sked.api.kubernetes import Model
+from schedkit.sked.api.kubernetes import SpecModel
 from schedkit.sked.api.schema import Schema, build_schema
 from schedkit.sked.api.types import API_VERSION, GROUP, SchedExt
 
@@ -32,7 +32,7 @@ class Column(NamedTuple):
 class Kind:
     """One kind: its CustomResourceDefinition, its part of the reference and its validation are made from this."""
 
-    model: type[Model]
+    model: type[SpecModel]
     kind: str
     plural: str
     singular: str

@@ -2,11 +2,10 @@
 
 from typing import Annotated, ClassVar
 
-from msgspec import Struct
-
 from schedkit.sked.api import container_rules, rules
 from schedkit.sked.api.about import Rule, about
 from schedkit.sked.api.patterns import IMAGE_LENGTH, LABEL_KEY_LENGTH
+from schedkit.sked.kube.objects import Model
 
 NODE_NAME_FIELD = "metadata.name"  # the only field of a node that Kubernetes lets an affinity select by
 
@@ -25,28 +24,13 @@ Amounts = Annotated[
 ]
 
 
-# gc=False: what is decoded from JSON holds no cycles, and the collector need not walk thousands of cached objects.
-class Model(Struct, rename="camel", omit_defaults=True, frozen=True, kw_only=True, gc=False):
-    """Base of the resource's types: Python's names here, Kubernetes' names on the wire, defaults not sent."""
+class SpecModel(Model, frozen=True, kw_only=True):
+    """Base of the types of sked's own kinds: they carry what the CRD and the reference say of them."""
 
     RULES: ClassVar[tuple[Rule, ...]] = ()
 
 
-class ObjectMeta(Model, frozen=True, kw_only=True):
-    """Who an object is; times stay text, which sorts as it is."""
-
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    generation: int = 0
-    resource_version: str = ""
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
-class FieldReference(Model, frozen=True, kw_only=True):
+class FieldReference(SpecModel, frozen=True, kw_only=True):
     """A field of the scheduler's pod."""
 
     field_path: Annotated[
@@ -55,7 +39,7 @@ class FieldReference(Model, frozen=True, kw_only=True):
     ]
 
 
-class KeyReference(Model, frozen=True, kw_only=True):
+class KeyReference(SpecModel, frozen=True, kw_only=True):
     """A key of a ConfigMap or a Secret in the resource's namespace."""
 
     name: Annotated[ObjectName, about("The name of the ConfigMap or Secret.")]
@@ -63,7 +47,7 @@ class KeyReference(Model, frozen=True, kw_only=True):
     optional: Annotated[bool, about("Whether the pod may start when the object or the key is absent.")] = False
 
 
-class EnvironmentSource(Model, frozen=True, kw_only=True):
+class EnvironmentSource(SpecModel, frozen=True, kw_only=True):
     """Where an environment variable's value is taken from: exactly one of these."""
 
     RULES = (container_rules.ENVIRONMENT_SOURCE,)
@@ -73,7 +57,7 @@ class EnvironmentSource(Model, frozen=True, kw_only=True):
     secret_key_ref: Annotated[KeyReference | None, about("A key of a Secret.")] = None
 
 
-class EnvironmentVariable(Model, frozen=True, kw_only=True):
+class EnvironmentVariable(SpecModel, frozen=True, kw_only=True):
     """One environment variable of the scheduler."""
 
     RULES = (container_rules.ENVIRONMENT_VALUE,)
@@ -83,7 +67,7 @@ class EnvironmentVariable(Model, frozen=True, kw_only=True):
     value_from: Annotated[EnvironmentSource | None, about("Where the value is taken from, instead of value.")] = None
 
 
-class ConfigSource(Model, frozen=True, kw_only=True):
+class ConfigSource(SpecModel, frozen=True, kw_only=True):
     """A ConfigMap whose keys the scheduler reads as files."""
 
     config_map: Annotated[ObjectName, about("The name of a ConfigMap in the resource's namespace.")]
@@ -97,7 +81,7 @@ class ConfigSource(Model, frozen=True, kw_only=True):
     ]
 
 
-class ResourceRequirements(Model, frozen=True, kw_only=True):
+class ResourceRequirements(SpecModel, frozen=True, kw_only=True):
     """What the scheduler's container asks for and may use at most."""
 
     RULES = (container_rules.REQUESTS_WITHIN_LIMITS,)
@@ -106,7 +90,7 @@ class ResourceRequirements(Model, frozen=True, kw_only=True):
     requests: Annotated[Amounts, about("What is set aside for the container, by resource.")] = {}
 
 
-class NodeSelectorRequirement(Model, frozen=True, kw_only=True):
+class NodeSelectorRequirement(SpecModel, frozen=True, kw_only=True):
     """One thing asked of a label of a node."""
 
     RULES = (rules.REQUIREMENT,)
@@ -122,7 +106,7 @@ class NodeSelectorRequirement(Model, frozen=True, kw_only=True):
     ] = ()
 
 
-class NodeFieldRequirement(Model, frozen=True, kw_only=True):
+class NodeFieldRequirement(SpecModel, frozen=True, kw_only=True):
     """One thing asked of a node's name."""
 
     key: Annotated[str, about("The field's path in the node; there is only its name.", enum=[NODE_NAME_FIELD])]
@@ -133,7 +117,7 @@ class NodeFieldRequirement(Model, frozen=True, kw_only=True):
     ]
 
 
-class NodeSelectorTerm(Model, frozen=True, kw_only=True):
+class NodeSelectorTerm(SpecModel, frozen=True, kw_only=True):
     """Requirements that a node must meet all of."""
 
     RULES = (rules.TERM,)
@@ -148,7 +132,7 @@ class NodeSelectorTerm(Model, frozen=True, kw_only=True):
     ] = ()
 
 
-class NodeSelector(Model, frozen=True, kw_only=True):
+class NodeSelector(SpecModel, frozen=True, kw_only=True):
     """Terms of which a node must meet one."""
 
     node_selector_terms: Annotated[
@@ -157,14 +141,14 @@ class NodeSelector(Model, frozen=True, kw_only=True):
     ]
 
 
-class PreferredSchedulingTerm(Model, frozen=True, kw_only=True):
+class PreferredSchedulingTerm(SpecModel, frozen=True, kw_only=True):
     """A wish for nodes of a kind."""
 
     weight: Annotated[int, about("How much the wish weighs, from 1 to 100.", minimum=1, maximum=100)]
     preference: Annotated[NodeSelectorTerm, about("The nodes wished for.")]
 
 
-class NodeAffinity(Model, frozen=True, kw_only=True):
+class NodeAffinity(SpecModel, frozen=True, kw_only=True):
     """Which nodes are selected, by more than equal labels."""
 
     required_during_scheduling_ignored_during_execution: Annotated[
@@ -180,13 +164,13 @@ class NodeAffinity(Model, frozen=True, kw_only=True):
     ] = ()
 
 
-class Affinity(Model, frozen=True, kw_only=True):
+class Affinity(SpecModel, frozen=True, kw_only=True):
     """The affinity of the scheduler's pods, of which only that to nodes has a meaning here."""
 
     node_affinity: Annotated[NodeAffinity | None, about("The affinity to nodes.")] = None
 
 
-class Toleration(Model, frozen=True, kw_only=True):
+class Toleration(SpecModel, frozen=True, kw_only=True):
     """A taint of nodes that does not keep the scheduler away."""
 
     RULES = (rules.TOLERATION,)
@@ -214,13 +198,13 @@ class Toleration(Model, frozen=True, kw_only=True):
     ] = None
 
 
-class LocalObjectReference(Model, frozen=True, kw_only=True):
+class LocalObjectReference(SpecModel, frozen=True, kw_only=True):
     """An object in the resource's namespace."""
 
     name: Annotated[ObjectName, about("The object's name.")]
 
 
-class Condition(Model, frozen=True, kw_only=True):
+class Condition(SpecModel, frozen=True, kw_only=True):
     """One thing that is true, false or unknown of the resource, and since when."""
 
     type: Annotated[str, about("What the condition is about.", maxLength=316)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from schedkit.sked.api.conditions import CONDITIONS, Reason
 from schedkit.sked.api.kinds import CATEGORY, KINDS, Kind
-from schedkit.sked.api.kubernetes import Model
+from schedkit.sked.api.kubernetes import SpecModel
 from schedkit.sked.api.schema import INTEGER_OR_STRING, Schema
 from schedkit.sked.api.types import API_VERSION
 
@@ -21,7 +21,7 @@ _LIMITS = {
 def render_reference(kinds: Sequence[Kind] = KINDS) -> str:
     """The reference as Markdown; a type that several kinds use is described once."""
     parts = [_HEADER]
-    seen: set[type[Model] | None] = set()
+    seen: set[type[SpecModel] | None] = set()
     for kind in kinds:
         parts += [_render_introduction(kind), _render_columns(kind)]
         models = [schema for schema in _find_models(kind.schema) if schema.model not in seen]
@@ -62,7 +62,7 @@ def _render_columns(kind: Kind) -> str:
 
 def _find_models(schema: Schema) -> list[Schema]:
     """Every model once, each followed by those that it is made of."""
-    found: dict[type[Model] | None, Schema] = {schema.model: schema} if schema.model else {}
+    found: dict[type[SpecModel] | None, Schema] = {schema.model: schema} if schema.model else {}
     for below in (*schema.properties.values(), *_below(schema)):
         found |= {inner.model: inner for inner in _find_models(below) if inner.model not in found}
     return list(found.values())

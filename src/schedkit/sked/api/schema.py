@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import msgspec
 
 from schedkit.sked.api.about import About, Rule
-from schedkit.sked.api.kubernetes import Model, ObjectMeta
+from schedkit.sked.api.kubernetes import SpecModel
+from schedkit.sked.kube.objects import ObjectMeta
 
 OBJECT, ARRAY, STRING, INTEGER, BOOLEAN, INTEGER_OR_STRING = (
     "object",
@@ -33,7 +34,7 @@ class Schema:
     required: tuple[str, ...] = ()
     items: "Schema | None" = None  # of an array
     values: "Schema | None" = None  # of an object whose keys are free
-    model: type[Model] | None = None  # of an object whose keys are not
+    model: type[SpecModel] | None = None  # of an object whose keys are not
 
 
 def build_schema(annotation: Any) -> Schema:
@@ -51,6 +52,8 @@ def build_schema(annotation: Any) -> Schema:
         return Schema(OBJECT, values=build_schema(arguments[1]))
     if annotation in _SCALARS:
         return Schema(_SCALARS[annotation])
+    if annotation is ObjectMeta:
+        return Schema(OBJECT)  # what there is in it is Kubernetes' to say
     return _build_model(annotation)
 
 
@@ -65,10 +68,8 @@ def _describe(schema: Schema, notes: list[About]) -> Schema:
     return schema
 
 
-def _build_model(model: type[Model]) -> Schema:
+def _build_model(model: type[SpecModel]) -> Schema:
     sentence = (model.__doc__ or "").strip()
-    if model is ObjectMeta:
-        return Schema(OBJECT, sentence)  # what there is in it is Kubernetes' to say
     hints = typing.get_type_hints(model, include_extras=True)
     fields = msgspec.structs.fields(model)
     properties = {item.encode_name: build_schema(hints[item.name]) for item in fields}

@@ -13,12 +13,12 @@ from schedkit.sked.api.kubernetes import (
     Image,
     LabelValue,
     LocalObjectReference,
-    Model,
-    ObjectMeta,
     ObjectName,
     ResourceRequirements,
+    SpecModel,
     Toleration,
 )
+from schedkit.sked.kube.objects import ObjectMeta
 
 GROUP = "sked.schedkit.io"
 VERSION = "v1"
@@ -34,7 +34,7 @@ ROLLING_UPDATE = "RollingUpdate"
 ON_DELETE = "OnDelete"
 
 
-class Workload(Model, frozen=True, kw_only=True):
+class Workload(SpecModel, frozen=True, kw_only=True):
     """What a resource and each of its pools may say: a scheduler, and the nodes that it runs on."""
 
     sched: Annotated[Image | None, about("The scheduler's image, used as it is written.")] = None
@@ -89,7 +89,7 @@ class Pool(Workload, frozen=True, kw_only=True):
     ]
 
 
-class RollingUpdate(Model, frozen=True, kw_only=True):
+class RollingUpdate(SpecModel, frozen=True, kw_only=True):
     """The pace at which a change reaches the nodes."""
 
     RULES = (rules.NO_SURGE,)
@@ -108,7 +108,7 @@ class RollingUpdate(Model, frozen=True, kw_only=True):
     ] = None
 
 
-class UpdateStrategy(Model, frozen=True, kw_only=True):
+class UpdateStrategy(SpecModel, frozen=True, kw_only=True):
     """How a change reaches the nodes."""
 
     RULES = (rules.ROLLING_ONLY,)
@@ -163,7 +163,7 @@ class SchedExtSpec(Workload, frozen=True, kw_only=True):
     ] = ()
 
 
-class NodeCounts(Model, frozen=True, kw_only=True, omit_defaults=False):
+class NodeCounts(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
     """How many nodes are in which state."""
 
     desired: Annotated[int, about("Nodes that should run the scheduler.", format="int32")] = 0
@@ -184,7 +184,7 @@ class NodeCounts(Model, frozen=True, kw_only=True, omit_defaults=False):
     reserved: Annotated[int, about("Selected nodes that their slot label keeps for another use.", format="int32")] = 0
 
 
-class PoolStatus(Model, frozen=True, kw_only=True):
+class PoolStatus(SpecModel, frozen=True, kw_only=True):
     """What is known of one DaemonSet of the resource."""
 
     name: Annotated[str, about("The pool's name; empty for a resource without pools.")]
@@ -197,7 +197,7 @@ class PoolStatus(Model, frozen=True, kw_only=True):
     ] = ()
 
 
-class NodeFailure(Model, frozen=True, kw_only=True):
+class NodeFailure(SpecModel, frozen=True, kw_only=True):
     """Why the scheduler does not run on a node."""
 
     node: Annotated[str, about("The node's name; empty when no node is known.")]
@@ -206,7 +206,7 @@ class NodeFailure(Model, frozen=True, kw_only=True):
     message: Annotated[str, about("Why, as a sentence for people.", maxLength=1024)] = ""
 
 
-class SchedExtStatus(Model, frozen=True, kw_only=True):
+class SchedExtStatus(SpecModel, frozen=True, kw_only=True):
     """What the operator tells of the resource."""
 
     observed_generation: Annotated[
@@ -238,7 +238,7 @@ class SchedExtStatus(Model, frozen=True, kw_only=True):
     failure_count: Annotated[int, about("How many nodes fail, told among the failures or not.", format="int32")] = 0
 
 
-class SchedExt(Model, frozen=True, kw_only=True, omit_defaults=False):
+class SchedExt(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
     """A sched_ext scheduler for the kernels of the selected nodes."""
 
     RULES = (rules.NAME_FITS,)

@@ -1,30 +1,13 @@
 """What a resource comes to when its pools have taken over what they leave out: one workload for a DaemonSet."""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from schedkit.sked.api.kubernetes import Affinity, ConfigSource, EnvironmentVariable, ResourceRequirements, Toleration
 from schedkit.sked.api.selectors import Selector, parse_selector
-from schedkit.sked.api.types import SchedExtSpec, Workload
+from schedkit.sked.api.types import SchedExt, SchedExtSpec, Workload
 
 Field = TypeVar("Field")
-
-
-class HasName(Protocol):
-    """Any projection of an object's metadata."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class Asking(Protocol):
-    """Any projection of a SchedExt that says its name and what it asks for."""
-
-    @property
-    def metadata(self) -> HasName: ...
-
-    @property
-    def spec(self) -> SchedExtSpec: ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +31,7 @@ class ResolvedWorkload:
         return parse_selector(self.node_selector, self.affinity)
 
 
-def resolve_workloads(resource: Asking) -> tuple[ResolvedWorkload, ...]:
+def resolve_workloads(resource: SchedExt) -> tuple[ResolvedWorkload, ...]:
     """One workload for the resource, or, when it has pools, one for each of them and none besides."""
     name, spec = resource.metadata.name, resource.spec
     if not spec.pools:

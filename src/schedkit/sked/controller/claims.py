@@ -6,8 +6,9 @@ from functools import cached_property
 
 from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.api.selectors import Selector
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.api.workloads import ResolvedWorkload, resolve_workloads
-from schedkit.sked.controller.objects import Node, SchedExt
+from schedkit.sked.controller.objects import Node
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.kube.objects import Key
 

@@ -15,8 +15,7 @@ from schedkit.sked.api.kubernetes import (
     ResourceRequirements,
 )
 from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
-from schedkit.sked.api.types import API_VERSION, KIND, ON_DELETE, ROLLING_UPDATE
-from schedkit.sked.api.types import UpdateStrategy as AskedStrategy
+from schedkit.sked.api.types import API_VERSION, KIND, ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.objects import (
     Container,
@@ -25,10 +24,8 @@ from schedkit.sked.controller.objects import (
     LabelSelector,
     PodSpec,
     PodTemplate,
-    RollingUpdate,
     SecurityContext,
     TemplateMeta,
-    UpdateStrategy,
 )
 from schedkit.sked.controller.volumes import complete_volumes, make_volumes, select_own
 from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
@@ -80,7 +77,7 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
         spec=DaemonSetSpec(
             selector=LabelSelector(match_labels=identity),
             template=PodTemplate(metadata=TemplateMeta(labels=identity | MANAGED_BY), spec=pod),
-            update_strategy=UpdateStrategy(type=ON_DELETE) if slots else _strategy(spec.update_strategy),
+            update_strategy=UpdateStrategy(type=ON_DELETE) if slots else spec.update_strategy,
         ),
     )
 
@@ -163,14 +160,6 @@ def _without_slot(term: NodeSelectorTerm) -> NodeSelectorTerm:
     return msgspec.structs.replace(term, match_expressions=expressions)
 
 
-def _strategy(asked: AskedStrategy | None) -> UpdateStrategy | None:
-    if asked is None:
-        return None
-    rolling = asked.rolling_update
-    pace = RollingUpdate(max_unavailable=rolling.max_unavailable) if rolling else None
-    return UpdateStrategy(type=asked.type or "", rolling_update=pace)
-
-
 def differs(wanted: DaemonSet, seen: DaemonSet) -> bool:
     """Whether something of ours is not as wanted; what Kubernetes fills in by itself is as wanted."""
     if not wanted.metadata.labels.items() <= seen.metadata.labels.items():
@@ -184,11 +173,6 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
     replace = msgspec.structs.replace
     pod = spec.template.spec
     containers = _complete(pod.containers)
-    strategy = spec.update_strategy or UpdateStrategy()
-    kind = strategy.type or ROLLING_UPDATE
-    pace = strategy.rolling_update or RollingUpdate()
-    if kind == ROLLING_UPDATE:
-        pace = RollingUpdate(max_unavailable=1 if pace.max_unavailable is None else pace.max_unavailable)
     pod = replace(
         pod,
         containers=containers,
@@ -196,11 +180,17 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
         volumes=complete_volumes(pod.volumes),
     )
     template = replace(spec.template, spec=pod)
-    return replace(
-        spec,
-        template=template,
-        update_strategy=UpdateStrategy(type=kind, rolling_update=pace if kind == ROLLING_UPDATE else None),
-    )
+    return replace(spec, template=template, update_strategy=_complete_strategy(spec.update_strategy))
+
+
+def _complete_strategy(strategy: UpdateStrategy | None) -> UpdateStrategy:
+    """A strategy with what Kubernetes fills in; surging is refused in a SchedExt and never asked for."""
+    strategy = strategy or UpdateStrategy()
+    if (strategy.type or ROLLING_UPDATE) != ROLLING_UPDATE:
+        return UpdateStrategy(type=strategy.type)
+    asked = strategy.rolling_update.max_unavailable if strategy.rolling_update else None
+    pace = RollingUpdate(max_unavailable=1 if asked is None else asked)
+    return UpdateStrategy(type=ROLLING_UPDATE, rolling_update=pace)
 
 
 def _complete(containers: tuple[Container, ...]) -> tuple[Container, ...]:

@@ -9,6 +9,8 @@ from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta
 
+Fence = Callable[[], None]
+
 
 class _AppliedDaemonSet(Model, frozen=True):
     """What server-side apply takes: which DaemonSet, and all of it that is to be managed by sked."""
@@ -27,18 +29,28 @@ class _AppliedNode(Model, frozen=True):
     metadata: ObjectMeta
 
 
-class Executor:
-    """Writes to the cluster. `may_write` says whether this process still leads: asked before each write."""
+def make_fence(leads: Callable[[], bool]) -> Fence:
+    """A fence around writes: what a process does after its lease ran out, somebody else may have undone already."""
 
-    def __init__(self, client: Client, may_write: Callable[[], bool] = lambda: True) -> None:
+    def check() -> None:
+        if not leads():
+            raise LeadershipLostError("the lease has run out, or somebody else holds it")
+
+    return check
+
+
+class Executor:
+    """Writes to the cluster; `fence` is called before each write, and raises when this process may not any more."""
+
+    def __init__(self, client: Client, fence: Fence) -> None:
         self._client = client
-        self._may_write = may_write
+        self._fence = fence
         # Writes that left a difference, by generation: others may own fields that make it differ for good.
         self.written: dict[Key, tuple[int, DaemonSet]] = {}
 
     async def apply(self, wanted: DaemonSet, *, force: bool) -> DaemonSet:
         """Apply a DaemonSet; without force that is refused where there is somebody's that has not been seen yet."""
-        self._check()
+        self._fence()
         metadata = wanted.metadata
         # Applied always, also where there is none: what is owned by apply can be taken away again by apply.
         body = _AppliedDaemonSet(DAEMONSETS.api_version, DAEMONSETS.kind, metadata, wanted.spec)
@@ -52,7 +64,7 @@ class Executor:
 
     async def delete(self, daemonset: DaemonSet) -> None:
         """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it for ever."""
-        self._check()
+        self._fence()
         metadata = daemonset.metadata
         self.written.pop(metadata.key, None)
         try:
@@ -68,7 +80,7 @@ class Executor:
 
     async def evict(self, pod: Pod) -> None:
         """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
-        self._check()
+        self._fence()
         metadata = pod.metadata
         try:
             await self._client.delete(
@@ -79,7 +91,7 @@ class Executor:
 
     async def write_slot(self, node: Node, value: str) -> None:
         """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""
-        self._check()
+        self._fence()
         seen = node.metadata
         said = {SLOT: value} if value else {}
         metadata = ObjectMeta(
@@ -90,7 +102,3 @@ class Executor:
             await self._client.apply(NODES, Object, seen.name, body, force=True)
         except ApiNotFoundError:
             return
-
-    def _check(self) -> None:
-        if not self._may_write():
-            raise LeadershipLostError("the lease has run out or is somebody else's")

@@ -7,7 +7,7 @@ from schedkit.sked.api.kubernetes import (
     ResourceRequirements,
     Toleration,
 )
-from schedkit.sked.api.types import GROUP, KIND, PLURAL, VERSION, SchedExtSpec, SchedExtStatus
+from schedkit.sked.api.types import GROUP, KIND, PLURAL, VERSION, UpdateStrategy
 from schedkit.sked.kube.objects import Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 
@@ -18,14 +18,6 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
-
-
-class SchedExt(Model, frozen=True):
-    """A SchedExt as the cluster has it."""
-
-    metadata: ObjectMeta
-    spec: SchedExtSpec
-    status: SchedExtStatus = SchedExtStatus()
 
 
 class SecurityContext(Model, frozen=True):
@@ -106,19 +98,6 @@ class LabelSelector(Model, frozen=True):
     """By which labels a DaemonSet knows its pods."""
 
     match_labels: dict[str, str] = {}
-
-
-class RollingUpdate(Model, frozen=True):
-    """How many nodes may be without scheduler at a time during an update."""
-
-    max_unavailable: int | str | None = None
-
-
-class UpdateStrategy(Model, frozen=True):
-    """How a change reaches the nodes."""
-
-    type: str = ""
-    rolling_update: RollingUpdate | None = None
 
 
 class DaemonSetSpec(Model, frozen=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from schedkit.errors import UsageError
 from schedkit.sked.controller.crash_logs import CrashLogs
-from schedkit.sked.controller.execute import Executor
+from schedkit.sked.controller.execute import Executor, make_fence
 from schedkit.sked.controller.objects import SCHEDEXTS
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
@@ -68,7 +68,11 @@ async def run_operator(access: Access, options: Options) -> None:
 
         crash_logs = CrashLogs(client, queue.add)
         revisions = RevisionCache(client, queue.add)
-        status_writer = StatusWriter(client, record, utc_now)
+        elector = None
+        if options.leader_elect:
+            elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
+        fence = make_fence(lambda: elector is None or elector.holds)
+        status_writer = StatusWriter(client, record, utc_now, fence)
         wiring = Wiring(
             world,
             wake=queue.add,
@@ -80,10 +84,7 @@ async def run_operator(access: Access, options: Options) -> None:
             ceiling=options.priority_ceiling,
             now=utc_now,
         )
-        elector = None
-        if options.leader_elect:
-            elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
-        executor = Executor(client, lambda: elector is None or elector.holds)
+        executor = Executor(client, fence)
         reconciler = Reconciler(world, wiring, executor, status_writer, crash_logs, revisions, utc_now)
         wiring.connect(informers)
         certificate = _read_certificate(options)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.selectors import InvalidSelectorError
-from schedkit.sked.api.types import KIND, ON_DELETE
+from schedkit.sked.api.types import KIND, ON_DELETE, SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import (
     differs,
@@ -19,7 +19,7 @@ from schedkit.sked.controller.daemonsets import (
     same_work,
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, overdue_in, read_node
-from schedkit.sked.controller.objects import DaemonSet, Pod, SchedExt
+from schedkit.sked.controller.objects import DaemonSet, Pod
 from schedkit.sked.controller.slots import Slot, next_value, read_slot
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing, World, may_touch
 from schedkit.sked.kube.objects import Key

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure
+from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
 from schedkit.sked.controller.health import examine
-from schedkit.sked.controller.objects import SchedExt
 from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble, note_drift, plan_resource, plan_slot
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status import make_blind_status, make_status

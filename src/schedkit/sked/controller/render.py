@@ -8,10 +8,10 @@ import msgspec
 import yaml
 
 from schedkit.sked.api.selectors import Selector, Term
-from schedkit.sked.api.types import SchedExt as FileSchedExt
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
-from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, SchedExt
+from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet
 
 EVERY_NODE = Selector((Term(),))
 
@@ -23,7 +23,7 @@ class Rendered(NamedTuple):
     warnings: tuple[str, ...]  # who gets no nodes, and why
 
 
-def plan(resources: Sequence[FileSchedExt]) -> Rendered:
+def plan(resources: Sequence[SchedExt]) -> Rendered:
     """The DaemonSets of the resources, as if these were all there are and were created in this order.
 
     Who gets a node that two of them select is decided in the cluster, node by node; here it is only known of those
@@ -31,8 +31,7 @@ def plan(resources: Sequence[FileSchedExt]) -> Rendered:
     """
     claims: list[Claim] = []
     warnings = []
-    for place, given in enumerate(resources):
-        resource = msgspec.convert(msgspec.to_builtins(given), SchedExt)
+    for place, resource in enumerate(resources):
         metadata = msgspec.structs.replace(
             resource.metadata,
             namespace=resource.metadata.namespace or "default",

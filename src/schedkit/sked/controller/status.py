@@ -22,12 +22,12 @@ from schedkit.sked.api.types import (
     NodeCounts,
     NodeFailure,
     PoolStatus,
+    SchedExt,
     SchedExtStatus,
 )
 from schedkit.sked.api.workloads import resolve_workloads, short_scheduler_name
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.health import Health
-from schedkit.sked.controller.objects import SchedExt
 from schedkit.sked.controller.plan import Plan, Trouble
 
 MESSAGE_LENGTH = 1024

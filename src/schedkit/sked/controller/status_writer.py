@@ -9,8 +9,9 @@ import msgspec
 
 from schedkit.sked.api.conditions import DEGRADED, RECONCILING, STALLED
 from schedkit.sked.api.kubernetes import Condition
-from schedkit.sked.api.types import SchedExtSpec, SchedExtStatus
-from schedkit.sked.controller.objects import SCHEDEXTS, SchedExt
+from schedkit.sked.api.types import SchedExt, SchedExtSpec, SchedExtStatus
+from schedkit.sked.controller.execute import Fence
+from schedkit.sked.controller.objects import SCHEDEXTS
 from schedkit.sked.controller.status import make_unreadable_status, shorten_status
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.errors import ApiInvalidError, ApiNotFoundError
@@ -61,11 +62,13 @@ class StatusWriter:
         client: Client,
         record: Record,
         now: Callable[[], datetime],
+        fence: Fence,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._record = record
         self._now = now
+        self._fence = fence
         self._clock = clock
         self._last: dict[Key, float] = {}
 
@@ -85,6 +88,7 @@ class StatusWriter:
         due = self._last.get(key, -FAR) + _find_pace(resource.status, status)
         if now < due:
             return due - now
+        self._fence()
         self._last[key] = now
         try:
             await self._apply(resource.metadata, status)
@@ -133,6 +137,7 @@ class StatusWriter:
 
     async def _replace_status(self, metadata: ObjectMeta, status: object) -> None:
         """Put a status in the place of whatever is there: an apply would have to understand that first."""
+        self._fence()
         same = _Operation("test", "/metadata/uid", metadata.uid)
         patch = [same, _Operation("add", "/status", status)]
         try:

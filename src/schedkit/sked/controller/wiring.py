@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from schedkit.sked.api.selectors import InvalidSelectorError
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import MANAGED_BY, SLOT
 from schedkit.sked.controller.failures import read_node
@@ -23,7 +24,6 @@ from schedkit.sked.controller.objects import (
     Namespace,
     Node,
     Pod,
-    SchedExt,
 )
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.slots import read_slot

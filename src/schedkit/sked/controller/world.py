@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
-from schedkit.sked.api.types import KIND
+from schedkit.sked.api.types import KIND, SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import remove_slot
 from schedkit.sked.controller.failures import ENDED, is_unschedulable
-from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod, SchedExt
+from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, decide, read_slot
 from schedkit.sked.kube.informer import Informer
