@@ -114,11 +114,12 @@ class Process:
         words = self._proc("stat").rpartition(")")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
-    def count(self, metric: str) -> int:
-        """The sum of a metric over its labels."""
+    def count(self, metric: str, label: str = "") -> int:
+        """The sum of a metric over its labels, or over those that have one."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics") as answer:
             lines = answer.read().decode().splitlines()
-        return sum(int(float(line.split()[-1])) for line in lines if line.startswith((f"{metric}{{", f"{metric} ")))
+        found = (line for line in lines if line.startswith((f"{metric}{{", f"{metric} ")) and label in line)
+        return sum(int(float(line.split()[-1])) for line in found)
 
     async def settle(self) -> None:
         """Wait until it has had nothing to do for some seconds."""
@@ -240,6 +241,40 @@ async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manage
     manager.stop()
 
 
+async def measure_rollout(session: aiohttp.ClientSession, manager: Process, start: Callable[[], float]) -> None:
+    """One resource on all nodes: rolled out, then changed. Of the writes one is the DaemonSet, the others its status."""
+    start()
+    body = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": "everywhere"}}
+    pace = {"rollingUpdate": {"maxUnavailable": "20%"}}
+    path = f"{SCHEDEXTS}/everywhere"
+    for image in (IMAGE, f"{IMAGE}-next"):
+        before, began, cpu = count_patches(manager), time.monotonic(), manager.cpu_seconds()
+        spec = {"sched": image, "updateStrategy": pace}
+        await send(
+            session, "PATCH", f"{path}?fieldManager=bench", body | {"spec": spec}, "application/apply-patch+yaml"
+        )
+
+        async def is_ready(image: str = image) -> bool:
+            async with session.get(path) as answer:
+                found: Json = await answer.json()
+            status = found.get("status", {})
+            return bool(status.get("image") == image and status.get("summary") == "Ready")
+
+        await until(f"{NODES} nodes to run {image}", is_ready, 1800)
+        await manager.settle()
+        what = f"{NODES} nodes, {'first' if image == IMAGE else 'changed'}"
+        show(f"{what}: seconds until Ready", f"{time.monotonic() - began:.0f}")
+        show(f"{what}: writes", str(count_patches(manager) - before))
+        show(f"{what}: processor time", f"{manager.cpu_seconds() - cpu:.1f} s")
+    show("peak memory after both", f"{manager.peak_megabytes():.1f} MB")
+    manager.stop()
+
+
+def count_patches(manager: Process) -> int:
+    """The writes of the manager: all that it writes here is applied."""
+    return manager.count("rest_client_requests_total", 'method="PATCH"')
+
+
 async def write_first(cluster: Cluster, session: aiohttp.ClientSession, manager: Process) -> None:
     """Have all DaemonSets made and status written."""
     watching = asyncio.ensure_future(wait_created(session, "default"))
@@ -257,6 +292,12 @@ def show(what: str, value: str, every: Iterable[float] = ()) -> None:
 async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> None:
     manager = Process(cluster.folder, choose_free_ports()["etcd"])
     async with open_session(cluster.plane.server, cluster.plane.pki) as session:
+        if "rollout" in parts:
+            controller = kwok.Kwok.start(cluster, kwok_artefact)
+            await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=1200)
+            await measure_rollout(session, manager, partial(manager.start, cluster.admin_kubeconfig))
+            controller.stop()
+            return
         made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
         await spread(made, WORKERS)
         show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
@@ -282,9 +323,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the operator.")
     parser.add_argument("--nodes", action="store_true", help="measure with nodes only")
     parser.add_argument("--cold-start", action="store_true", help="measure the cold start only")
+    parser.add_argument("--rollout", action="store_true", help="measure the rollout of one resource on all nodes only")
     asked = parser.parse_args()
-    chosen = {"cold start": asked.cold_start, "nodes": asked.nodes}
-    parts = {part for part in chosen if chosen[part]} or set(chosen)
+    chosen = {"cold start": asked.cold_start, "nodes": asked.nodes, "rollout": asked.rollout}
+    parts = {part for part in chosen if chosen[part]} or {"cold start", "nodes"}
     store = open_store()
     store.ensure(kube.KWOK)
     folder = run_folder(store, "bench")
