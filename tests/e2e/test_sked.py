@@ -55,9 +55,11 @@ def deployed(store: Store, node: Machine, cluster: Cluster, clone: Clone) -> Ite
     """The module's cluster with the operator deployed from an image of this tree."""
     build_sked(store, node.registry)
     clone.make(cluster, "deploy", f"IMG=localhost:5000/{TAG}")
-    cluster.kubectl(
-        *("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=300s"), timeout=310
-    )
+    rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=300s")
+    if cluster.kubectl(*rollout, timeout=310, check=False).code:
+        for look in (("describe", "pods"), ("logs", "deployment/sked-controller-manager", "--tail=50")):
+            print(cluster.kubectl(*look, "-n", NAMESPACE, check=False).stdout[-6000:])
+        pytest.fail("the manager does not become ready")
     yield cluster
     clone.make(cluster, "undeploy", "ignore-not-found=true")
 
