@@ -244,6 +244,8 @@ async def measure_nodes(cluster: Cluster, session: aiohttp.ClientSession, manage
 async def measure_rollout(session: aiohttp.ClientSession, manager: Process, start: Callable[[], float]) -> None:
     """One resource on all nodes: rolled out, then changed. One write is the DaemonSet, the others are its status."""
     start()
+    await asyncio.sleep(5)
+    await manager.settle()
     body = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": "everywhere"}}
     pace = {"rollingUpdate": {"maxUnavailable": "20%"}}
     path = f"{SCHEDEXTS}/everywhere"
