@@ -289,9 +289,11 @@ def test_claim_whose_pods_are_refused_takes_no_slot_but_for_a_trial_on_one_node(
     assert cluster.condition("mighty", "Ready") == ("False", "FailedCreate")
     assert cluster.condition("mighty", "Stalled") == ("True", "FailedCreate")
     assert "violates PodSecurity" in cluster.message("mighty", "Ready")
+    assert cluster.slots() == dict.fromkeys(NODES[1:], "default.everywhere"), "it may go on trying on one node alone"
 
     cluster.refused_daemonsets.clear()
-    cluster.remove("events", "mighty.1")
+    cluster.move()
+    assert [node for node in NODES if "mighty" in cluster.on(node)] == ["n1"]
     cluster.work()
     assert all(cluster.on(node) == ["mighty"] for node in NODES)
 

@@ -7,14 +7,14 @@ import pytest
 
 from schedkit.sked.api.conditions import CONDITION_TYPES
 from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt, SchedExtStatus
-from schedkit.sked.controller.claims import Claim
+from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.health import Health
 from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble
 from schedkit.sked.controller.status import make_blind_status, make_status, make_unreadable_status, shorten_status
 from schedkit.sked.controller.world import Standing
 from schedkit.sked.kube.objects import Key
-from tests.unit.sked_controller.making import as_returned, make_claim
+from tests.unit.sked_controller.making import as_returned, make_claim, make_resource
 
 NOW, LATER = "2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z"
 ONE = make_claim()
@@ -188,6 +188,10 @@ def test_conflicted_is_for_who_yields_nodes() -> None:
     told = "yields 12 nodes to default/strong-0, default/strong-1, default/strong-2 and 9 more"
     assert tell(both, "Conflicted") == ("True", "Yields", told)
     assert both.pools[0].excluded_by == tuple(map(str, winners[:10]))
+    (cut,) = make_claims(make_resource(priority=7), 0)
+    limited = status_of(see(yielded=1, winners=winners[:1], standing=lost, claim=cut))
+    told = "yields 1 nodes to default/strong-0; its priority 7 is limited to 0"
+    assert (tell(limited, "Conflicted"), limited.priority) == (("True", "Yields", told), 0)
     reserved = status_of(see(reserved=1, standing=lost))
     assert tell(reserved, "Conflicted") == ("False", "Reserved", "1 nodes are reserved by their slot label")
 

@@ -52,6 +52,7 @@ def read_slot(node: Node) -> Slot:
 
 def decide(
     able: Sequence[Claim],
+    refused: Sequence[Claim],
     slot: Slot,
     occupants: Sequence[Occupant],
     accepts: Callable[[Claim], Sequence[str]],
@@ -60,11 +61,13 @@ def decide(
 ) -> Decision:
     """Who is to have a slot: of those that could run there, the strongest first.
 
+    The pods of `refused` cannot be created now; they would be there all at once as soon as they can.
+
     `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
     does not have yet.
     """
     present = [occupant.claim for occupant in occupants if occupant.claim]
-    participants = tuple(dict.fromkeys((*able, *present)))
+    participants = tuple(dict.fromkeys((*able, *refused, *present)))
     if reserved := slot.reserved:
         meant = next((claim for claim in able if reserved in accepts(claim)), None)
         others = any(claim is not meant for claim in participants)
@@ -75,7 +78,7 @@ def decide(
     # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.
     waits = not slot.value and not has_daemonset(winner)
     strangers = [occupant for occupant in occupants if occupant.claim is not winner]
-    if len(able) < 2 and not any(stranger.claim or not waits for stranger in strangers):
+    if len(able) + len(refused) < 2 and not any(stranger.claim or not waits for stranger in strangers):
         return Decision(winner)
     return Decision(winner, True, "", participants)
 

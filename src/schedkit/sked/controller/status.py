@@ -229,12 +229,20 @@ def _conflicted(healths: Sequence[Health], nodes: NodeCounts, undecided: str) ->
     if nodes.yielded:
         winners = list(dict.fromkeys(str(winner) for health in healths for winner in health.winners))
         told = ", ".join(winners[:3]) + (f" and {len(winners) - 3} more" if len(winners) > 3 else "")
-        return _condition(CONFLICTED, "True", Reason.YIELDS, f"yields {nodes.yielded} nodes to {told}")
+        limited = next((f"; {cut}" for health in healths if (cut := _describe_limit(health))), "")
+        return _condition(CONFLICTED, "True", Reason.YIELDS, f"yields {nodes.yielded} nodes to {told}{limited}")
     if nodes.reserved:
         return _condition(
             CONFLICTED, "False", Reason.RESERVED, f"{nodes.reserved} nodes are reserved by their slot label"
         )
     return _condition(CONFLICTED, "False", Reason.NO_OVERLAP, "no other resource has nodes that this one selects")
+
+
+def _describe_limit(health: Health) -> str:
+    """What the administrator's ceiling left of a priority, where it cut it."""
+    claim = health.plan.claim
+    asked = claim.resource.spec.priority
+    return f"its priority {asked} is limited to {claim.priority}" if claim.priority != asked else ""
 
 
 def _suspended(resource: SchedExt) -> Condition:

@@ -207,8 +207,11 @@ class World:
         if not slot.value and len(claims) < 2 and all(occupant.claim in claims for occupant in occupants):
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
+        # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
+        refused = [claim for claim in claims if self._is_refused(claim) and not self._tries_on(claim, name)]
         return decide(
             able,
+            refused,
             slot,
             occupants,
             self.accepts,
@@ -221,7 +224,7 @@ class World:
         seen = self.daemonsets.get(*claim.key)
         if seen is None:  # which in a namespace of somebody else's nobody may ever make
             return self.manages(claim.owner)
-        if not may_touch(seen, claim) or seen.metadata.uid in self._refused:
+        if not may_touch(seen, claim) or self._is_refused(claim):
             return False
         narrowed = self.find_narrowed(seen, claim)
         if narrowed and not narrowed.matches(node.metadata.labels, node.metadata.name):
@@ -246,10 +249,16 @@ class World:
 
     def _may_take(self, claim: Claim, node: str) -> bool:
         """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can be made."""
-        if self.has_pods(claim):
-            return True
+        return self.has_pods(claim) or self._tries_on(claim, node)
+
+    def _tries_on(self, claim: Claim, node: str) -> bool:
+        """Whether a node is the one on which a claim shows that its pods can be created: the first that is ready."""
         ready = (name for name in self.placement.of(claim) if (found := self.nodes.get("", name)) and found.is_ready)
         return next(ready, node) == node
+
+    def _is_refused(self, claim: Claim) -> bool:
+        seen = self.daemonsets.get(*claim.key)
+        return seen is not None and seen.metadata.uid in self._refused
 
     def _find_occupants(self, node: str) -> Iterator[Occupant]:
         for pod in self.pods.find(NODE, node):
