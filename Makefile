@@ -9,11 +9,13 @@ stage = scripts/stage
 EXAMPLES ?= 20000
 DRY_RUN ?=
 # Files side by side, each with machines and ports of its own. Emulated machines compute: as many as there are cores here.
-# Tests against servers on this host wait more than they compute: one more. Files in their order, so that those of one folder,
-# which share a control plane, follow each other.
-files = $(python) -m pytest --dist loadfile --no-loadscope-reorder
+# Those with many tests come first, so that what comes last is short. Tests against servers on this host wait more than they
+# compute: one more. Their files in order, so that those of one folder, which share a control plane, follow each other.
+# `make test` runs both at the same time: they fill each other's gaps.
+files = $(python) -m pytest --dist loadfile
 e2e = $(files) --numprocesses 2
-integration = $(files) --numprocesses 3
+integration = $(files) --no-loadscope-reorder
+side_by_side = $(python) -m tests.side_by_side
 unit = $(python) -m pytest --numprocesses 2 tests/unit
 
 help: ## List the targets
@@ -35,8 +37,7 @@ lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade
 test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(unit)
-	$(stage) integration $(integration) tests/integration
-	$(stage) e2e $(e2e) tests/e2e
+	$(side_by_side) e2e $(e2e) tests/e2e -- integration $(integration) --numprocesses 2 tests/integration
 
 test-unit: setup ## Tests that need nothing but Python: seconds
 	@$(stage) unit $(unit)
@@ -51,7 +52,7 @@ test-changed: setup ## Unit tests, and of the others those that need what change
 	[ -z "$$chosen" ] || $(stage) "integration and e2e" $(e2e) $$chosen
 
 test-integration: setup ## Tests against real control planes, registries and container runtimes on this host
-	@$(stage) integration $(integration) tests/integration
+	@$(stage) integration $(integration) --numprocesses 3 tests/integration
 
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
 	@$(stage) e2e $(e2e) tests/e2e
