@@ -1,8 +1,12 @@
 """schedctl in the lab's machine: this tree's source on the packages of its disk, and all a person needs to go on."""
 
 import json
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
+from lab.disk import DISK
 from lab.images import fetch_digest
 from lab.machine import Machine
 from lab.signing import Cosign, keyed
@@ -37,11 +41,24 @@ POLICY = f"keys:\n  - path: {SETTINGS}/lab.pub\n"
 def install_schedctl(machine: Machine) -> None:
     """Have `schedctl` in the machine as `pip install schedkit` would, from this tree."""
     machine.run(f"rm -rf {FOLDER}/source")
-    machine.guest.put(PROJECT / "src", f"{FOLDER}/source")
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name, "source")
+        shutil.copytree(PROJECT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        _compile(machine.store, source)
+        machine.guest.put(source, f"{FOLDER}/source")
     environment = f"PYTHONPATH={FOLDER}/source:{FOLDER}/packages"
     machine.guest.write(PYTHON, f'#!/bin/sh\n{environment} exec python3 "$@"\n'.encode(), mode=0o755)
     start = "import sys; sys.argv[0] = 'schedctl'; from schedkit.schedctl.main import main; main()"
     machine.guest.write("/usr/local/bin/schedctl", f'#!/bin/sh\nexec {PYTHON} -c "{start}" "$@"\n'.encode(), mode=0o755)
+
+
+def _compile(store: Store, source: Path) -> None:
+    """Write bytecode beside the source, with the machine's Python, here: in the machine it takes many times as long."""
+    home = store.path(DISK) / "python/usr"
+    libraries = home / "lib/x86_64-linux-gnu"
+    command: list[str | Path] = [libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, home / "bin/python3"]
+    command += ["-m", "compileall", "-q", "-s", source, "-p", f"{FOLDER}/source", source]
+    subprocess.run(command, env={"PYTHONHOME": str(home)}, check=True)
 
 
 def furnish(store: Store, machine: Machine, folder: Path, *, real: bool) -> None:

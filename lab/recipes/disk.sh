@@ -1,5 +1,5 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /fixtures, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key
+# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /fixtures, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key, /out/python
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
@@ -15,6 +15,11 @@ install -D -m 755 -t /node/opt/fixtures /fixtures/scx_*
 rm -rf /node/opt/schedkit; mkdir -p /node/opt/schedkit
 cp -r /packages /node/opt/schedkit/packages
 chroot /node python3 -m compileall -q /opt/schedkit/packages || [ $? = 1 ] # some packages carry templates that are no Python
+# The machine's Python, with which the host compiles this tree's source for it (lab/schedctl.py).
+rm -rf /out/python; mkdir /out/python
+(cd /node && cp -a --parents "usr/bin/$(readlink usr/bin/python3)" usr/lib/python3.* -t /out/python)
+(cd /node && cp -aL --parents usr/lib/x86_64-linux-gnu/{ld-linux-x86-64.so.2,libc.so.6,libm.so.6,libz.so.1,libexpat.so.1} -t /out/python)
+ln -s "$(readlink /node/usr/bin/python3)" /out/python/usr/bin/python3
 echo 'nameserver 10.0.2.3' >/node/etc/resolv.conf
 printf '127.0.0.1 localhost lab\n10.0.2.2 host\n' >/node/etc/hosts
 rm -f /node/usr/sbin/policy-rc.d
