@@ -226,6 +226,7 @@ class Machine:
         disk = self.folder / "disk.qcow2"
         for stale in (disk, self.folder / STATE):
             stale.unlink(missing_ok=True)
+        (self.folder / "console.log").write_bytes(b"")  # on a busy host qemu makes it later than its control socket
         create: list[str | Path] = [
             "qemu-img",
             "create",
