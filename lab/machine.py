@@ -284,9 +284,10 @@ def snapshot_of(kernel: Kernel, accelerator: str, init: str = SCRIPT) -> Artefac
         finally:
             machine.remove()
 
+    processors = qemu.count_processors(accelerator)
     return Artefact(
         f"snapshot-{kernel.name}" + (f"-{init}" if init != SCRIPT else ""),
-        (accelerator, str(qemu.MEMORY_MB), qemu.APPEND, *(layer.device for layer in LAYERS)),
+        (accelerator, processors, str(qemu.MEMORY_MB), qemu.APPEND, *(layer.device for layer in LAYERS)),
         build,
         needs=(TOOLS, DISK, kernel.artefact),
         on_demand=True,
