@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,8 @@ import pytest
 from lab.machine import Machine
 from lab.schedctl import FOLDER, install_schedctl
 from tests.e2e.conftest import FIXTURES, Slot, read_slot, start_fixture, wait_attached, wait_detached
-from tests.e2e.runtimes import CONTAINERD, DOCKER, PODMAN, Runtime
+from tests.e2e.runtimes import run_by_hand
+from tests.e2e.test_host import play, put_script
 
 on_both_kernels = pytest.mark.parametrize("machine", ["6.12", "newest"], indirect=True, scope="module")
 
@@ -67,26 +67,16 @@ def ask(machine: Machine, code: str, *, user: str = "") -> Any:
     return json.loads(machine.run(f"{user} env PYTHONPATH={FOLDER}/source python3 {FOLDER}/ask.py", timeout=300).stdout)
 
 
-# Which runtime it is does not depend on the kernel.
-@pytest.mark.parametrize(
-    ("machine", "runtime"),
-    [("6.12", PODMAN), ("6.12", DOCKER), ("6.12", CONTAINERD), ("newest", PODMAN)],
-    ids=["podman-6.12", "docker-6.12", "containerd-6.12", "podman-newest"],
-    indirect=["machine"],
-    scope="module",
-)
-def test_holder_is_the_process_in_the_runtimes_container(machine: Machine, runtime: Runtime) -> None:
+# With one runtime: test_schedctl.py has the others.
+@on_both_kernels
+def test_holder_is_the_process_in_the_runtimes_container(machine: Machine) -> None:
     # Without a network of its own a container starts in a fraction of the time.
-    lean = replace(runtime, start=runtime.start.replace("run -d", "run -d --network host"))
-    (runtime if runtime is CONTAINERD else lean).run(machine, "scx_fifo:v1", "fifo")
+    run_by_hand(machine, "scx_fifo:v1", "fifo", "--network host")
     wait_attached(machine, "schedkit_fifo")
 
     said = ask(machine, "say(state=read_state(), holder=read_holder(), way=find_way())")
 
-    if runtime is CONTAINERD:
-        container, pid = "fifo", machine.run("ctr -n schedkit tasks ls | awk '/^fifo / {print $2}'").stdout
-    else:
-        container, pid = machine.run(f"{runtime.name} inspect -f '{{{{.Id}}}} {{{{.State.Pid}}}}' fifo").stdout.split()
+    container, pid = machine.run("podman inspect -f '{{.Id}} {{.State.Pid}}' fifo").stdout.split()
     link = json.loads(machine.run("bpftool -j link show").stdout)[-1]["id"]
     assert said["holder"] == {
         "is": "Holder",
@@ -95,14 +85,14 @@ def test_holder_is_the_process_in_the_runtimes_container(machine: Machine, runti
         "link": link,
         "container": container,
         "pod": None,
-        "driver": runtime.name,
+        "driver": "podman",
     }
     assert said["way"] == {"is": "Way", "text": f"detach BPF link {link}", "link": link}
     assert (said["state"]["state"], said["state"]["ops"]) == ("enabled", "schedkit_fifo")
     assert said["state"]["enable_seq"] == int(machine.run("cat /sys/kernel/sched_ext/enable_seq").stdout)
     has_events = machine.run("test -e /sys/kernel/sched_ext/root/events", check=False).code == 0
     assert (said["state"]["events"] is not None) == has_events
-    runtime.end(machine, "fifo")
+    machine.run("podman stop -t 10 fifo")
     wait_detached(machine)
 
 
@@ -245,12 +235,12 @@ def test_real_scheduler_loads_exactly_where_preflight_calls_the_prototypes_sound
     }
     assert not [check for check in checks.values() if check["outcome"] == "error"]
     assert (checks["kernel.btf_kfuncs"]["outcome"] == "ok") == (machine.kernel.name == "6.12")
-    machine.run(
-        "mkdir -p /var/run/scx && podman run -q -d --privileged --pid host --network host -v /var/run/scx:/var/run/scx"
-        " --name rusty localhost:5000/scx_rusty:latest",
-        timeout=120,
-    )
     if checks["kernel.btf_kfuncs"]["outcome"] == "ok":
+        machine.run(
+            "mkdir -p /var/run/scx && podman run -q -d --privileged --pid host --network host"
+            " -v /var/run/scx:/var/run/scx --name rusty localhost:5000/scx_rusty:latest",
+            timeout=120,
+        )
         wait_attached(machine, "rusty_")
         said = ask(machine, "say(stats=fetch_stats(timeout=20), holder=read_holder())")
         assert said["holder"]["command"] == "scx_rusty"
@@ -258,10 +248,14 @@ def test_real_scheduler_loads_exactly_where_preflight_calls_the_prototypes_sound
         machine.run("podman rm -f rusty")
         assert ask(machine, "say(stats=fetch_stats())")["stats"] is None
     else:
-        assert machine.run("podman wait rusty").stdout.strip() != "0"
-        logs = machine.run("podman logs rusty").stderr
+        put_script(machine)
+        refused, status = play(machine, "run scx_rusty:latest", "status")
+        assert (refused["error"], refused["code"]) == ("Rejected", 11)
+        assert "func_proto incompatible with vmlinux" in refused["message"]
+        assert refused["hint"]
+        assert (status["summary"], status["managed"]) == ("idle", [])
+        logs = "\n".join(refused["log"]) + "\n"
         assert "func_proto [" in logs
-        assert "incompatible with vmlinux" in logs
         # It looks for them too, and finds the same.
         listed = logs.partition("malformed scx kfunc prototype(s): ")[2].partition(".\n")[0].split(", ")
         seen = checks["kernel.btf_kfuncs"]["seen"]

@@ -7,7 +7,7 @@ import pytest
 
 from lab.machine import Machine
 from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
-from tests.e2e.runtimes import PODMAN, REGISTRY
+from tests.e2e.runtimes import REGISTRY, run_by_hand
 from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
 
 
@@ -21,7 +21,7 @@ def schedctl(machine: Machine) -> Iterator[Schedctl]:
 @pytest.fixture
 def foreign(schedctl: Schedctl) -> Iterator[None]:
     """A scheduler that somebody started by hand: its container has no label of ours."""
-    PODMAN.run(schedctl.machine, "scx_fifo:v2", "by-hand")
+    run_by_hand(schedctl.machine, "scx_fifo:v2", "by-hand")
     wait_attached(schedctl.machine, "schedkit_fifo2")
     yield
     schedctl.machine.run("podman rm -f -t 5 by-hand", timeout=SECONDS)
@@ -61,8 +61,10 @@ def test_a_scheduler_started_by_hand_is_told_refused_and_detached(schedctl: Sche
     assert status["holder"]["command"] == "scx_fifo"
     assert "schedctl detach" in status["remedy"]
 
-    refused = schedctl.run("run scx_fifo", code=10).stderr
-    assert f"process {status['holder']['pid']} (scx_fifo)" in refused
+    for command in ("run", "switch"):
+        refused = schedctl.run(f"{command} scx_fifo", code=10).stderr
+        assert f"process {status['holder']['pid']} (scx_fifo)" in refused
+        assert "schedctl detach" in refused
 
     assert "--yes" in schedctl.run("detach </dev/null", code=64).stderr
     assert read_slot(schedctl.machine).state == "enabled"
@@ -88,24 +90,21 @@ def test_doctor_finds_nothing_blocking_here(schedctl: Schedctl) -> None:
     assert outcomes["kernel.sched_ext"] == "ok"
 
 
-def test_completion_offers_names_and_running_ids(schedctl: Schedctl) -> None:
-    machine = schedctl.machine
-    assert machine.run("schedctl completion bash | bash -n", timeout=SECONDS).code == 0
+def test_completion_is_bash_and_offers_names(schedctl: Schedctl) -> None:
+    assert schedctl.machine.run("schedctl completion bash | bash -n", timeout=SECONDS).code == 0
+    assert complete(schedctl, "schedctl", "run", "scx_ru") == ["scx_rustland", "scx_rusty"]
 
-    def complete(*words: str) -> list[str]:
-        line = " ".join(words)
-        asked = f"_SCHEDCTL_COMPLETE=bash_complete COMP_WORDS='{line}' COMP_CWORD={len(words) - 1}"
-        said = machine.run(f"{SETTINGS} {asked} schedctl", timeout=SECONDS).stdout
-        return [entry.partition(",")[2] for entry in said.split()]
 
-    assert complete("schedctl", "run", "scx_ru") == ["scx_rustland", "scx_rusty"]
-    schedctl.run("run scx_fifo")
-    assert complete("schedctl", "stop", "scx_") == ["scx_fifo"]
-    schedctl.run("stop")
+def complete(schedctl: Schedctl, *words: str) -> list[str]:
+    """What bash is offered for the last word."""
+    asked = f"_SCHEDCTL_COMPLETE=bash_complete COMP_WORDS='{' '.join(words)}' COMP_CWORD={len(words) - 1}"
+    said = schedctl.machine.run(f"{SETTINGS} {asked} schedctl", timeout=SECONDS).stdout
+    return [entry.partition(",")[2] for entry in said.split()]
 
 
 def test_real_schedulers_switch_there_and_back_and_serve_statistics(schedctl: Schedctl) -> None:
     assert schedctl.read("run scx_rusty --timeout 60")["container"]["ops"].startswith("rusty")
+    assert complete(schedctl, "schedctl", "stop", "scx_") == ["scx_rusty"]
     samples = [json.loads(line) for line in schedctl.run("watch -o json --count 3").stdout.splitlines()]
     assert len(samples) == 3
     assert {sample["kernel"]["state"] for sample in samples} == {"enabled"}

@@ -82,20 +82,11 @@ def nothing_pulled(schedctl: Careful, image: str) -> Iterator[None]:
     assert read_slot(schedctl.machine) == Slot("disabled", "")
 
 
-@pytest.mark.parametrize(
-    ("schedctl", "image", "code", "said"),
-    [
-        ("podman", UNSIGNED, 21, "is not signed"),
-        ("containerd", BY_A_STRANGER, 22, "no key of the policy made this signature"),
-    ],
-    indirect=["schedctl"],
-    ids=["unsigned with podman", "a stranger's with containerd"],
-)
-def test_only_what_is_signed_by_whom_the_policy_trusts_reaches_the_runtime(
-    schedctl: Careful, image: str, code: int, said: str
-) -> None:
-    with nothing_pulled(schedctl, image):
-        assert said in schedctl.run(f"run {image}", code=code).stderr
+@pytest.mark.parametrize("schedctl", ["containerd"], indirect=True)
+def test_only_what_is_signed_by_whom_the_policy_trusts_reaches_the_runtime(schedctl: Careful) -> None:
+    with nothing_pulled(schedctl, BY_A_STRANGER):
+        refused = schedctl.run(f"run {BY_A_STRANGER}", code=22).stderr
+    assert "no key of the policy made this signature" in refused
     schedctl.run(f"run {BY_KEY}")
     assert read_slot(schedctl.machine) == ATTACHED_BY_KEY
 
@@ -103,7 +94,7 @@ def test_only_what_is_signed_by_whom_the_policy_trusts_reaches_the_runtime(
 @pytest.mark.parametrize("schedctl", ["docker"], indirect=True)
 def test_one_life_among_signatures_with_network_and_without(schedctl: Careful) -> None:
     with nothing_pulled(schedctl, UNSIGNED):
-        schedctl.run(f"pull {UNSIGNED}", code=21)
+        assert "is not signed" in schedctl.run(f"run {UNSIGNED}", code=21).stderr
 
     schedctl.run(f"run {BY_IDENTITY}")
     assert read_slot(schedctl.machine) == ATTACHED_BY_IDENTITY
