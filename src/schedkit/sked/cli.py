@@ -53,7 +53,12 @@ def sked() -> None:
     help="Where to serve /healthz and /readyz.",
 )
 @switch("--enable-http2", default=False, help="Accepted and without effect: HTTP/1.1 is served.")
-@click.option("--namespace", "namespaces", multiple=True, help="Watch this namespace only; may be given several times.")
+@click.option(
+    "--namespace",
+    "namespaces",
+    multiple=True,
+    help="Carry out the SchedExts of this namespace only; may be given several times.",
+)
 @click.option(
     "--workers", type=click.IntRange(min=1), default=16, show_default=True, help="Resources worked on at once."
 )

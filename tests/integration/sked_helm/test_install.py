@@ -1,7 +1,11 @@
 """Releases on a real API server: admitted, installed, upgraded, taken over and uninstalled."""
 
 import json
+import os
+import re
+import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,6 +194,37 @@ def test_definition_goes_with_the_release_when_it_is_not_kept(cluster_helm: Helm
     assert has_definition(namespace)
     uninstall(cluster_helm)
     assert not has_definition(namespace)
+
+
+def test_documented_commands_clean_the_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    """They remove what sked wrote, and leave what people wrote."""
+    (block,) = re.findall(r"```console\n([^`]*sked.schedkit.io/slot-\n)```", (ROOT / "docs/sked/helm.md").read_text())
+    script = re.sub(r"^\$ ", "", block, flags=re.MULTILINE)
+    slot = "sked.schedkit.io/slot"
+    nodes = {"by-sked": ("default.a", "default.a"), "by-a-person": ("a", "default.b"), "by-nobody": ("", "")}
+    for name, (label, annotation) in nodes.items():
+        cluster.kubectl(
+            "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        )
+        if label:
+            cluster.kubectl("label", "node", name, f"{slot}={label}")
+            cluster.kubectl("annotate", "node", name, f"{slot}={annotation}")
+    (tmp_path / "kubectl").symlink_to(cluster.plane.binaries.kubectl)
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "KUBECONFIG": str(cluster.admin_kubeconfig),
+    }
+    try:
+        subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=environment, capture_output=True, check=True)
+        found = json.loads(cluster.kubectl("get", "nodes", *nodes, "-o", "json").stdout)["items"]
+        metadata = [node["metadata"] for node in found]
+        assert {it["name"]: it.get("labels", {}).get(slot) for it in metadata} == dict.fromkeys(nodes) | {
+            "by-a-person": "a"
+        }
+        assert not [it["name"] for it in metadata if slot in it.get("annotations", {})]
+    finally:
+        cluster.kubectl("delete", "nodes", *nodes)
 
 
 def test_upgrade_brings_the_definition_up_to_date(cluster_helm: Helm, namespace: Cluster) -> None:
