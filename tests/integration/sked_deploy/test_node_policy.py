@@ -8,7 +8,7 @@ import pytest
 from lab.cluster import Cluster
 from lab.waiting import wait_for
 from tests.integration.clusters import read_api
-from tests.integration.sked_deploy.tools import NAMESPACE, make_token, patch_node, wait_for_node_policy
+from tests.integration.sked_deploy.tools import NAMESPACE, ROOT, make_token, patch_node, wait_for_node_policy
 
 NODE = "judged"
 SLOT = "sked.schedkit.io/slot"
@@ -64,6 +64,11 @@ def test_anything_else_is_refused_in_words_that_say_what_is_allowed(
     assert said.endswith(f"denied request: {ALLOWED}, {words}")
     after = read_api(deployed, f"/api/v1/nodes/{NODE}")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
+
+
+def test_refusal_is_the_documented_one(deployed: Cluster, token: str) -> None:
+    said = patch_node(deployed, token, NODE, {"spec": {"unschedulable": True}})[1]
+    assert f"\n{said.replace(NODE, 'node-0001')}\n" in (ROOT / "docs/sked/install.md").read_text()
 
 
 def test_other_users_are_not_concerned(deployed: Cluster, token: str) -> None:

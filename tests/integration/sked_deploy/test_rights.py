@@ -23,7 +23,7 @@ from tests.integration.sked_controller.operator import (
     wait_object,
 )
 from tests.integration.sked_deploy.recording import Right, record_rights
-from tests.integration.sked_deploy.tools import ACCOUNT, NAMESPACE, write_account_kubeconfig
+from tests.integration.sked_deploy.tools import ACCOUNT, NAMESPACE, ROOT, write_account_kubeconfig
 
 LEASE = "b4c95cb3.schedkit.io"
 IMAGE = "example.com/scx_a:1"
@@ -148,6 +148,9 @@ def test_rights_are_what_the_whole_job_needs_and_no_more(
     apply(deployed, special)
     wait_object(deployed, "schedext", "special", READY)
     assert fetch_slots(deployed) == {"kwok-0000": "default.special", "kwok-0001": ""}
+    yielding = wait_object(deployed, "schedext", "fleet", has("Conflicted", "True", "Yields"))
+    (said,) = (found["message"] for found in yielding["status"]["conditions"] if found["type"] == "Conflicted")
+    assert f"\n{said}\n" in (ROOT / "docs/sked/usage.md").read_text()
     apply(deployed, make_schedext("fleet", sched=NEWER))
 
     def runs_newer() -> bool:
@@ -198,6 +201,18 @@ def test_without_the_right_to_label_nodes_they_stay_and_it_is_told(deployed: Clu
     finally:
         restore = [{"op": "add", "path": f"/rules/{index}", "value": role["rules"][index]}]
         deployed.kubectl("patch", "clusterrole", "sked-manager-role", "--type=json", "-p", json.dumps(restore))
+
+
+def test_priority_counts_up_to_the_ceiling(deployed: Cluster, manager: Operator) -> None:
+    manager.start("--leader-elect", "--priority-ceiling=5")
+    apply(deployed, make_schedext("everywhere", sched=IMAGE, priority=4))
+    wait_object(deployed, "schedext", "everywhere", READY)
+    first = {"kubernetes.io/hostname": "kwok-0000"}
+    apply(deployed, make_schedext("special", sched=IMAGE, priority=9, nodeSelector=first))
+    special = wait_object(deployed, "schedext", "special", READY)
+    assert special["status"]["priority"] == 5
+    apply(deployed, make_schedext("everywhere", sched=IMAGE, priority=7))  # older, and so the first of equals
+    wait_object(deployed, "schedext", "special", has("Conflicted", "True", "Yields"))
 
 
 def test_rights_to_the_lease_are_for_that_lease(deployed: Cluster) -> None:
