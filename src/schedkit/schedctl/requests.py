@@ -1,6 +1,7 @@
 """From the command line of `run` and `switch` to a request: the image, its arguments, and what it shall be called."""
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from schedkit.schedctl.session import Session, check_name
 from schedkit.schedctl.verification import trust_options
 
 ATTACH_SECONDS = 30.0
+_CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")  # what all runtimes take
 
 
 class RequestCommand(Command):
@@ -105,6 +107,11 @@ def parse_order(
     if policy.on_failure and not wait:
         raise UsageError("--restart cannot be used with --no-wait", hint="only a scheduler that attached is restarted")
     check_name(name, version)
+    if container is not None and not _CONTAINER.fullmatch(container):
+        raise UsageError(
+            f"{container[:200]!r} is not a container name",
+            hint="--name takes letters, digits, `_`, `.` and `-`, at most 128, and starts with a letter or a digit",
+        )
     variables = parse_env(env, os.environ)
     return Order(name, version, container, tuple(args), variables, network == "host", policy, timeout, wait)
 
