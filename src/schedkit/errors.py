@@ -207,11 +207,11 @@ def _translate(error: Exception, name: str) -> tuple[SchedkitError, ExitCode]:
 
 def _prepare_streams() -> None:
     """A stream that is closed (`>&-`) leads nowhere, and what a terminal has no character for is a question mark."""
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 (for as long as the process lives)
-        elif hasattr(stream, "reconfigure"):
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 (for as long as the process lives)
+        elif mode == "w" and hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 

@@ -43,6 +43,25 @@ def test_closed_stdin_is_empty_input() -> None:
     assert (done.returncode, done.stderr) == (65, "error: <stdin>: there is no SchedExt in it\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hello",
+        "\ta: [",
+        "a: 1\na: 2",
+        "[" * 20_000,
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n",
+        "apiVersion: sked.schedkit.io/v1\nkind: SchedExt\nmetadata: {name: x}\n",
+    ],
+)
+def test_input_that_is_no_schedext_is_bad_data(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "input.yaml"
+    file.write_text(text)
+    done = sked("render", str(file))
+    assert (done.returncode, done.stderr.startswith(f"error: {file}")) == (65, True)
+
+
 def test_cluster_that_nobody_names_is_unavailable(tmp_path: Path) -> None:
     done = sked("manager", before=f"import os; os.environ.update(HOME={str(tmp_path)!r}, KUBECONFIG='')")
     assert (done.returncode, done.stderr.startswith("error: there is no kubeconfig: ")) == (69, True)

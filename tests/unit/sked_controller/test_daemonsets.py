@@ -252,3 +252,14 @@ def test_labels_and_owners_of_others_are_no_difference() -> None:
     owners = [*msgspec.to_builtins(wanted)["metadata"]["ownerReferences"], other]
     seen = change(as_returned(wanted), "metadata/labels", labels)
     assert not differs(wanted, change(seen, "metadata/ownerReferences", owners))
+
+
+def test_pull_policy_that_kubernetes_filled_in_for_another_tag_is_no_difference() -> None:
+    """Latest became v2: the policy that was filled in for latest stays, as nobody asked for another."""
+    before = as_returned(make_daemonset(make_claim(sched="example.com/scx_rusty:latest")))
+    wanted = make_daemonset(make_claim(sched="example.com/scx_rusty:v2"))
+    seen = change(before, "spec/template/spec/containers/0/image", "example.com/scx_rusty:v2")
+    assert not differs(wanted, seen)
+    assert same_pods(wanted, seen)
+    asked = make_daemonset(make_claim(sched="example.com/scx_rusty:v2", imagePullPolicy="IfNotPresent"))
+    assert differs(asked, seen)

@@ -59,7 +59,7 @@ def test_stronger_one_takes_its_node_and_no_other_pod_is_touched() -> None:
     after = cluster.uids("everywhere")
     assert after == {node: uid for node, uid in before.items() if node != "n1"}
     assert cluster.condition("everywhere", "Conflicted") == ("True", "Yields")
-    assert cluster.message("everywhere", "Conflicted") == "yields 1 nodes to default/special"
+    assert cluster.message("everywhere", "Conflicted") == "yields 1 node to default/special"
     assert cluster.condition("special", "Conflicted") == ("False", "NoOverlap")
     assert cluster.condition("everywhere", "Ready") == ("True", "Ready")
     assert cluster.condition("special", "Ready") == ("True", "Ready")
@@ -176,6 +176,15 @@ def test_pod_of_a_tenant_with_the_label_blocks_and_steers_nothing(kind: str) -> 
     assert cluster.on("n2") == ["special"]
 
 
+def test_one_of_some_namespaces_labels_no_nodes_for_others() -> None:
+    cluster = Cluster(namespaces=("elsewhere",))
+    for node in NODES:
+        cluster.add_node(node)
+    cluster.apply_resource("one")
+    cluster.apply_resource("two")
+    assert cluster.work() == []
+
+
 # --- people ---------------------------------------------------------------------------------------------------------
 
 
@@ -265,7 +274,8 @@ def refuse_pods(cluster: Cluster, daemonset: str) -> None:
             "metadata": {"name": f"{daemonset}.1"},
             "involvedObject": about,
             "reason": "FailedCreate",
-            "message": 'pods "x" is forbidden: violates PodSecurity "baseline:latest": privileged',
+            "message": f'(combined from similar events): Error creating: pods "{daemonset}-hzkfb" is forbidden: '
+            'violates PodSecurity "baseline:latest": privileged',
             "lastTimestamp": f"{cluster.now:%Y-%m-%dT%H:%M:%SZ}",
         },
     )
@@ -307,7 +317,10 @@ def test_refused_pods_of_one_alone_are_a_failure() -> None:
     refuse_pods(cluster, "one")
     cluster.work()
     assert cluster.condition("one", "Degraded") == ("True", "FailedCreate")
-    assert cluster.get("schedexts", "one")["status"]["failureCount"] == 5
+    status = cluster.get("schedexts", "one")["status"]
+    assert status["failureCount"] == 5
+    told = 'pods are forbidden: violates PodSecurity "baseline:latest": privileged'
+    assert status["failures"][0]["message"] == told, "without the name of a pod that never was"
     cluster.refused_daemonsets.clear()
     cluster.work()
     assert cluster.condition("one", "Ready") == ("True", "Ready")

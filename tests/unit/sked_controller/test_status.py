@@ -71,7 +71,7 @@ DONE = ("False", "Settled", "everything asked for has been carried out")
         pytest.param({"healths": [see(0, 0)]}, ("True", "NoNodes", "no node is selected"), DONE, id="no nodes"),
         pytest.param(
             {"healths": [see(2, 3, settled=True, not_ready=1)]},
-            ("True", "Ready", f"2 of 3 pods are ready, 1 nodes are NotReady or cordoned; {UNKNOWN}"),
+            ("True", "Ready", f"2 of 3 pods are ready, 1 node NotReady or cordoned; {UNKNOWN}"),
             DONE,
             id="a node is down",
         ),
@@ -143,7 +143,7 @@ def test_ready_and_progressing(
         (
             see(failures=(PULL,), failed=1),
             None,
-            ("True", "PullFailed", "the scheduler does not run on 1 nodes"),
+            ("True", "PullFailed", "the scheduler does not run on 1 node"),
             "False",
         ),
         (
@@ -190,10 +190,10 @@ def test_conflicted_is_for_who_yields_nodes() -> None:
     assert both.pools[0].excluded_by == tuple(map(str, winners[:10]))
     (cut,) = make_claims(make_resource(priority=7), 0)
     limited = status_of(see(yielded=1, winners=winners[:1], standing=lost, claim=cut))
-    told = "yields 1 nodes to default/strong-0; its priority 7 is limited to 0"
+    told = "yields 1 node to default/strong-0; its priority 7 is limited to 0"
     assert (tell(limited, "Conflicted"), limited.priority) == (("True", "Yields", told), 0)
     reserved = status_of(see(reserved=1, standing=lost))
-    assert tell(reserved, "Conflicted") == ("False", "Reserved", "1 nodes are reserved by their slot label")
+    assert tell(reserved, "Conflicted") == ("False", "Reserved", "1 node reserved by the slot label")
 
 
 def test_nodes_that_cannot_be_labelled_are_told() -> None:

@@ -52,4 +52,6 @@ def parse_documents(text: str, source: str) -> list[Any]:
         raise InvalidDocumentError(f"{where}: this is not YAML: {error.problem or error.context}") from error
     except yaml.YAMLError as error:
         raise InvalidDocumentError(f"{source}: this is not YAML: {error}") from error
+    except RecursionError as error:
+        raise InvalidDocumentError(f"{source}: nested too deeply") from error
     return [document for document in documents if document is not None]

@@ -31,6 +31,7 @@ from schedkit.sked.controller.volumes import complete_volumes, make_volumes, sel
 from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 
 SLOT = "sked.schedkit.io/slot"  # on a node: who has the slot of its kernel
+FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself chooses
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
 
@@ -127,14 +128,14 @@ def follows_slot(daemonset: DaemonSet) -> bool:
     )
 
 
-def same_pods(one: DaemonSet, other: DaemonSet) -> bool:
+def same_pods(wanted: DaemonSet, seen: DaemonSet) -> bool:
     """Whether their pods differ in nothing but the nodes that the slot leaves them."""
-    return read_revision(one.spec.template) == read_revision(other.spec.template)
+    return read_revision(wanted.spec.template) == read_revision(_without_defaulted_policy(wanted, seen).spec.template)
 
 
-def same_work(one: DaemonSet, other: DaemonSet) -> bool:
+def same_work(wanted: DaemonSet, seen: DaemonSet) -> bool:
     """Whether their pods do the same, wherever they run."""
-    return _read_work(one) == _read_work(other)
+    return _read_work(wanted) == _read_work(_without_defaulted_policy(wanted, seen))
 
 
 def _read_work(daemonset: DaemonSet) -> bytes:
@@ -166,7 +167,23 @@ def differs(wanted: DaemonSet, seen: DaemonSet) -> bool:
         return True
     if wanted.metadata.owner_references[0] not in seen.metadata.owner_references:
         return True
-    return _with_defaults(wanted.spec) != _with_defaults(seen.spec)
+    return _with_defaults(wanted.spec) != _with_defaults(_without_defaulted_policy(wanted, seen).spec)
+
+
+def _without_defaulted_policy(wanted: DaemonSet, seen: DaemonSet) -> DaemonSet:
+    """What is there, without pull policies that nobody asked for.
+
+    Kubernetes fills one in once, by the tag of that day, and leaves it when the tag changes.
+    """
+    replace = msgspec.structs.replace
+    silent = {item.name for item in wanted.spec.template.spec.containers if not item.image_pull_policy}
+    pod = seen.spec.template.spec
+    containers = tuple(
+        replace(item, image_pull_policy="") if item.name in silent and item.image_pull_policy in FILLED_IN else item
+        for item in pod.containers
+    )
+    template = replace(seen.spec.template, spec=replace(pod, containers=containers))
+    return replace(seen, spec=replace(seen.spec, template=template))
 
 
 def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:

@@ -1,5 +1,6 @@
 """How a claim fares: its nodes counted, its failures found, from the pods and nodes that are seen."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -43,7 +44,7 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
     failed = len(failures)
     event = world.refusal(seen)
     if without and event and datetime.fromisoformat(event.time) + REFUSED_FOR > now:
-        message = shorten(event.message, MESSAGE_LENGTH)
+        message = shorten(_strip_names(event.message, seen.metadata.name), MESSAGE_LENGTH)
         failures.insert(0, NodeFailure(node="", reason=Reason.FAILED_CREATE, message=message))
         failed += without
     updated = _count_updated(plan, len(by_node))
@@ -124,6 +125,12 @@ def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int]:
         elif decision.winner:
             winners[decision.winner.owner] = None
     return tuple(sorted(winners)), reserved
+
+
+def _strip_names(message: str, daemonset: str) -> str:
+    """A refusal without what differs from one pod to the next."""
+    plain = message.removeprefix("(combined from similar events): ").removeprefix("Error creating: ")
+    return re.sub(rf'pods "{re.escape(daemonset)}-[a-z0-9]+" is', "pods are", plain)
 
 
 def _next_look(pods: Iterable[Pod], now: datetime) -> float | None:

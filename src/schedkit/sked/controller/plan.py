@@ -142,8 +142,16 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     decision = world.decision(name)
     value = next_value(decision, slot, present)
     going = [seconds for occupant in present if (seconds := overdue_in(occupant.pod, now)) is not None]
-    write = not decision.reserved and slot != Slot(value, value)
+    write = not decision.reserved and slot != Slot(value, value) and _is_ours_to_label(world, name, slot)
     return SlotPlan(value, write, min(going, default=None))
+
+
+def _is_ours_to_label(world: World, name: str, slot: Slot) -> bool:
+    """Whether a node's label concerns a resource that this operator writes for."""
+    if not world.namespaces:
+        return True
+    concerned = world.decision(name).participants or world.placement.on(name)
+    return any(world.manages(claim.owner) for claim in concerned) or slot.written.partition(".")[0] in world.namespaces
 
 
 def resolve_max_unavailable(asked: int | str | None, desired: int) -> int:

@@ -176,7 +176,7 @@ def _ready(
     if nodes.desired == 0:
         return _condition(READY, "True", Reason.NO_NODES, "no node is selected")
     excused = nodes.not_ready + nodes.cordoned
-    aside = f", {excused} nodes are NotReady or cordoned" if excused else ""
+    aside = f", {_nodes(excused)} NotReady or cordoned" if excused else ""
     if any(health.plan.narrowed for health in healths):
         aside += ", somebody else changed which nodes are selected"
     return _condition(
@@ -215,7 +215,7 @@ def _degraded(
     if failures:
         reasons = list(dict.fromkeys(failure.reason for failure in failures))
         reason = reasons[0] if len(reasons) == 1 else Reason.SEVERAL_FAILURES
-        return _condition(DEGRADED, "True", reason, f"the scheduler does not run on {failed} nodes")
+        return _condition(DEGRADED, "True", reason, f"the scheduler does not run on {_nodes(failed)}")
     if drifted := next((health.plan.claim.name for health in healths if health.plan.drifted), ""):
         message = f"somebody else added fields to DaemonSet {drifted}; what it runs may not be what spec says"
         return _condition(DEGRADED, "True", Reason.MODIFIED_BY_OTHERS, message)
@@ -224,18 +224,20 @@ def _degraded(
 
 def _conflicted(healths: Sequence[Health], nodes: NodeCounts, undecided: str) -> Condition:
     if undecided and (names := sorted(name for health in healths for name in health.plan.standing.unlabelled)):
-        message = f"other resources select {len(names)} nodes too, first {names[0]}, and sked cannot label nodes"
+        message = f"other resources select {_nodes(len(names))} too, first {names[0]}, and sked cannot label nodes"
         return _condition(CONFLICTED, "True", Reason.UNDECIDED, message)
     if nodes.yielded:
         winners = list(dict.fromkeys(str(winner) for health in healths for winner in health.winners))
         told = ", ".join(winners[:3]) + (f" and {len(winners) - 3} more" if len(winners) > 3 else "")
         limited = next((f"; {cut}" for health in healths if (cut := _describe_limit(health))), "")
-        return _condition(CONFLICTED, "True", Reason.YIELDS, f"yields {nodes.yielded} nodes to {told}{limited}")
+        return _condition(CONFLICTED, "True", Reason.YIELDS, f"yields {_nodes(nodes.yielded)} to {told}{limited}")
     if nodes.reserved:
-        return _condition(
-            CONFLICTED, "False", Reason.RESERVED, f"{nodes.reserved} nodes are reserved by their slot label"
-        )
+        return _condition(CONFLICTED, "False", Reason.RESERVED, f"{_nodes(nodes.reserved)} reserved by the slot label")
     return _condition(CONFLICTED, "False", Reason.NO_OVERLAP, "no other resource has nodes that this one selects")
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def _describe_limit(health: Health) -> str:
