@@ -46,6 +46,8 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
     """Note a global option; said twice, the one nearer to the end counts, and lists grow."""
     if value is None or value == () or value is False:
         return
+    if value == "" or (isinstance(value, tuple) and "" in value):  # a variable of a script that is not set
+        raise click.BadParameter("it is empty.", context, parameter)
     flags: dict[str, object] = context.meta.setdefault(_META, {})
     name = parameter.name or ""
     before = flags.get(name)

@@ -143,7 +143,7 @@ def check_name(name: str, version: str | None) -> None:
     """What is wrong with a name and a version whatever catalogs say: a name with a slash is in none of them."""
     from schedkit.images.reference import is_digest, is_tag, parse_reference
 
-    if version and not is_tag(version) and not is_digest(version):
+    if version is not None and not is_tag(version) and not is_digest(version):
         raise UsageError(
             f"{version[:200]!r} is not a version", hint="--version takes a tag, or a digest as sha256:… in full"
         )

@@ -144,6 +144,8 @@ def test_run_with_restart_starts_a_supervisor(runtime: FakeRuntime, monkeypatch:
         ["run", "scx_rusty", "--env", "=x"],
         ["run", "scx_rusty", "--env", "NOT_SET_ANYWHERE"],
         ["run", "scx_rusty", "--version", "../other"],
+        ["run", "scx_rusty", "--version", ""],
+        ["pull", "scx_rusty", "--version", ""],
         ["run", "ghcr.io/Capital/letters"],
         ["run", "scx_rusty", "--name", "a b"],
         ["switch", "scx_rusty", "--name", "-x"],
@@ -263,6 +265,13 @@ def test_time_that_nobody_can_wait_for_is_refused(runtime: FakeRuntime, words: s
 def test_interval_that_never_comes_is_refused(runtime: FakeRuntime, seconds: str) -> None:
     with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
         call("watch", "--count", "1", "--interval", seconds)
+
+
+@pytest.mark.parametrize("option", ["--trust-policy", "--driver", "--socket", "--catalog"])
+def test_option_without_a_value_is_not_taken_for_one_that_was_not_given(runtime: FakeRuntime, option: str) -> None:
+    """As in `--trust-policy "$POLICY"` where nothing set POLICY."""
+    with pytest.raises(click.BadParameter, match="it is empty"):
+        call("pull", "scx_rusty", "--allow-unsigned", option, "")
 
 
 @pytest.mark.parametrize("words", ["run", "run --attach", "switch"])
