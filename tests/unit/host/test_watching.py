@@ -32,7 +32,7 @@ def test_events_are_told_per_second(world: World) -> None:
     events.unlink()
     assert isinstance(rates, dict)
     assert rates["SCX_EV_B"] == 0
-    assert 0 < rates["SCX_EV_A"] <= 1000 / 0.2
+    assert 0 < rates["SCX_EV_A"] < 1000 / 0.02  # the first look, within the first tick, may take a while itself
 
 
 def test_uptime_of_one_that_was_there_before_is_its_processs_age(world: World) -> None:
