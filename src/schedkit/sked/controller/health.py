@@ -11,7 +11,7 @@ from schedkit.sked.controller.daemonsets import follows_slot
 from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_failures, is_ready, read_node, shorten, steady_in
 from schedkit.sked.controller.objects import Pod
 from schedkit.sked.controller.plan import ClaimPlan
-from schedkit.sked.controller.world import REFUSED_FOR, World
+from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 
@@ -42,8 +42,8 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
     counts, missing, without = _count(world, plan, by_node)
     failures = find_failures(pods, now)
     failed = len(failures)
-    event = world.refusal(seen)
-    if without and event and datetime.fromisoformat(event.time) + REFUSED_FOR > now:
+    event = world.refusal(seen, now)
+    if without and event:
         message = shorten(_strip_names(event.message, seen.metadata.name), MESSAGE_LENGTH)
         failures.insert(0, NodeFailure(node="", reason=Reason.FAILED_CREATE, message=message))
         failed += without

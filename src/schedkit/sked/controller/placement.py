@@ -38,6 +38,10 @@ class Placement:
         """The claims that need a DaemonSet of this name: two may, of which one will not get it."""
         return [self._known[identity] for identity in self._by_daemonset.get(daemonset, ())]
 
+    def find(self, identity: Identity) -> Claim | None:
+        """The claim as it is now, if it is still made."""
+        return self._known.get(identity)
+
     def on(self, node: str) -> tuple[Claim, ...]:
         """The claims that could run on a node, the strongest first."""
         return self._on.get(node, NOBODY)

@@ -27,7 +27,7 @@ from schedkit.sked.controller.objects import (
 )
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.slots import read_slot
-from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, find_resource
+from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about, find_resource
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
@@ -81,7 +81,7 @@ def make_informers(client: Client) -> Informers:
             EVENTS,
             FailedCreate,
             field_selector="involvedObject.kind=DaemonSet,reason=FailedCreate",
-            indexes={ABOUT: lambda event: (event.involved_object.uid,)},
+            indexes={ABOUT: lambda event: (about(event.metadata.namespace, event.involved_object.uid),)},
             transform=_trim,
         ),
         Informer(client, NAMESPACES, Namespace, label_selector=f"{ANY_PRIORITY}=true", transform=_trim),
@@ -241,8 +241,8 @@ class Wiring:
 
     def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
         event = new or old
-        about = event.involved_object if event else None
-        daemonset = self._world.daemonsets.get(about.namespace, about.name) if about else None
+        name = event.involved_object.name if event else ""
+        daemonset = self._world.daemonsets.get(event.metadata.namespace, name) if event else None
         if daemonset and (resource := find_resource(daemonset)):
             self._wake(resource)
             self.note_refusal(daemonset)
@@ -260,10 +260,20 @@ class Wiring:
                 self._wake(resource.metadata.key)
 
     def _decide(self, name: str) -> None:
-        """Decide of a node; where there is or was something to decide, its label is looked at."""
+        """Decide of a node, and of those that somebody may take, or may not, because of it."""
         world = self._world
         if not world.is_complete:
             return  # all nodes are looked at when it is
+        names = [name]
+        while names:
+            next_name = names.pop()
+            self._decide_one(next_name)
+            for claim in world.end_trials(next_name):
+                names += world.placement.of(claim)
+
+    def _decide_one(self, name: str) -> None:
+        """Decide of a node; where there is or was something to decide, its label is looked at."""
+        world = self._world
         was_decided = world.is_decided(name)
         for owner in world.refresh(name):
             self._wake_soon(owner)

@@ -73,6 +73,8 @@ class World:
     _standings: dict[Identity, Standing] = field(default_factory=dict)
     _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)  # DaemonSets none of whose pods may be created
+    _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can be made
+    _tried_on: dict[str, dict[Identity, None]] = field(default_factory=dict)
 
     @property
     def is_complete(self) -> bool:
@@ -155,17 +157,16 @@ class World:
         occupants = (occupant for name in self.placement.of(claim) for occupant in self._find_occupants(name))
         return [occupant.pod for occupant in occupants if occupant.claim is None]
 
-    def refusal(self, daemonset: DaemonSet) -> FailedCreate | None:
-        """The newest Event that says why pods of a DaemonSet could not be created."""
-        events = self.failed_creates.find(ABOUT, daemonset.metadata.uid)
-        return max(events, key=lambda event: event.time, default=None)
+    def refusal(self, daemonset: DaemonSet, now: datetime) -> FailedCreate | None:
+        """The newest recent Event that says why pods of a DaemonSet could not be created."""
+        events = self.failed_creates.find(ABOUT, about(daemonset.metadata.namespace, daemonset.metadata.uid))
+        recent = [event for event in events if _is_recent(event, now)]
+        return max(recent, key=lambda event: event.time, default=None)
 
     def note_refusal(self, daemonset: DaemonSet, now: datetime) -> bool:
         """Find out whether none of a DaemonSet's pods may be created; the answer is whether that changed."""
-        event = self.refusal(daemonset)
-        recent = event is not None and datetime.fromisoformat(event.time) + REFUSED_FOR > now
         uid = daemonset.metadata.uid
-        refused = recent and not self.pods_of(daemonset)
+        refused = self.refusal(daemonset, now) is not None and not self.pods_of(daemonset)
         if refused == (uid in self._refused):
             return False
         (self._refused.add if refused else self._refused.discard)(uid)
@@ -208,7 +209,7 @@ class World:
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
         # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
-        refused = [claim for claim in claims if self._is_refused(claim) and not self._tries_on(claim, name)]
+        refused = [claim for claim in claims if self._is_refused(claim) and not self._keeps_trying_on(claim, name)]
         return decide(
             able,
             refused,
@@ -249,10 +250,50 @@ class World:
 
     def _may_take(self, claim: Claim, node: str) -> bool:
         """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can be made."""
-        return self.has_pods(claim) or self._tries_on(claim, node)
+        if self.has_pods(claim):
+            return True
+        trial = self._trials.get(claim.identity, "")
+        if not self._may_try(claim, trial):
+            self._forget_trial(claim.identity)
+            trial = next((name for name in self.placement.of(claim) if self._may_try(claim, name)), "")
+            if trial:
+                self._trials[claim.identity] = trial
+                self._tried_on.setdefault(trial, {})[claim.identity] = None
+        return trial in (node, "")
 
-    def _tries_on(self, claim: Claim, node: str) -> bool:
-        """Whether a node is the one on which a claim shows that its pods can be created: the first that is ready."""
+    def _may_try(self, claim: Claim, name: str) -> bool:
+        """Whether a node is one on which a claim would soon have a pod: nobody else keeps it, and it is well."""
+        node = self.nodes.get("", name)
+        if node is None or not node.is_ready or not self._is_able(claim, node):
+            return False
+        slot = read_slot(node)
+        if slot.reserved and slot.reserved not in self.accepts(claim):
+            return False
+        for other in self.placement.on(name):
+            if other is claim:
+                return True
+            if (slot.value == other.slot or self.has_pods(other)) and self._is_able(other, node):
+                return False
+        return False
+
+    def _forget_trial(self, identity: Identity) -> None:
+        tried = self._tried_on.get(self._trials.pop(identity, ""), {})
+        tried.pop(identity, None)
+
+    def end_trials(self, name: str) -> list[Claim]:
+        """The claims that were to show themselves on a node, and now have to on another one."""
+        ended = []
+        for identity in list(self._tried_on.get(name, ())):
+            claim = self.placement.find(identity)
+            if claim is None or not self._may_try(claim, name):
+                self._forget_trial(identity)
+                ended += [claim] if claim else []
+        if not self._tried_on.get(name, True):
+            del self._tried_on[name]
+        return ended
+
+    def _keeps_trying_on(self, claim: Claim, node: str) -> bool:
+        """Whether a node is the one on which refused pods may go on being tried: the first that is ready."""
         ready = (name for name in self.placement.of(claim) if (found := self.nodes.get("", name)) and found.is_ready)
         return next(ready, node) == node
 
@@ -270,6 +311,19 @@ class World:
                 yield Occupant(pod, None)  # its DaemonSet is gone, and the garbage collector is about to remove it
             elif find_resource(seen):
                 yield Occupant(pod, self.find_claim(seen) if not seen.metadata.deletion_timestamp else None)
+
+
+def about(namespace: str, uid: str) -> str:
+    """What an Event is about, for an index: who may write Events in one namespace tells nothing about another."""
+    return f"{namespace}/{uid}"
+
+
+def _is_recent(event: FailedCreate, now: datetime) -> bool:
+    """Whether an Event is of these minutes. Whoever wrote it may have written any time, also one that is to come."""
+    try:
+        return abs(now - datetime.fromisoformat(event.time)) < REFUSED_FOR
+    except ValueError:
+        return False
 
 
 def find_resource(daemonset: DaemonSet) -> Key | None:

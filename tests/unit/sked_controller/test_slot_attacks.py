@@ -1,0 +1,95 @@
+"""Slots under hard circumstances: tenants who forge objects, dead nodes, chains of rivals, people's odd labels."""
+
+from typing import Any
+
+import pytest
+
+from tests.unit.sked_controller.cluster import Cluster
+from tests.unit.sked_controller.test_slots import NODES, make_cluster, refuse_pods
+
+HOST = "kubernetes.io/hostname"
+
+
+def with_special(**spec: Any) -> Cluster:
+    """A cluster where n1 is taken from the one that runs everywhere."""
+    cluster = make_cluster()
+    cluster.free_namespace()
+    cluster.apply_resource("everywhere", **spec)
+    cluster.apply_resource("special", nodeSelector={HOST: "n1"}, priority=10)
+    cluster.work()
+    assert cluster.on("n1") == ["special"]
+    return cluster
+
+
+# --- who may take a slot --------------------------------------------------------------------------------------------
+
+
+def test_claim_whose_first_node_belongs_to_a_stronger_one_takes_the_others() -> None:
+    cluster = with_special()
+    cluster.apply_resource("middle", priority=5)
+    cluster.work()
+    assert cluster.on("n1") == ["special"]
+    assert all(cluster.on(node) == ["middle"] for node in NODES[1:])
+
+
+@pytest.mark.parametrize("change", ["reserved", "dead", "deleted", "relabelled"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_claim_whose_first_node_is_none_for_it_takes_the_others(change: str, when: str) -> None:
+    cluster = make_cluster()
+    for node in NODES:
+        cluster.label(node, pool="x")
+    cluster.free_namespace()
+    cluster.apply_resource("everywhere")
+    cluster.work()
+
+    def lose_first_node() -> None:
+        if change == "reserved":
+            cluster.label("n1", slot="none")
+        elif change == "relabelled":
+            cluster.label("n1", pool="y")
+        elif change == "dead":
+            cluster.stuck.add("n1")
+            cluster.change("nodes", "n1", status={"conditions": [{"type": "Ready", "status": "Unknown"}]})
+        else:
+            cluster.remove("pods", "everywhere-n1")
+            cluster.remove("nodes", "n1")
+
+    if when == "before":
+        lose_first_node()
+        cluster.work()
+        cluster.apply_resource("mighty", priority=9, nodeSelector={"pool": "x"})
+    else:
+        cluster.apply_resource("mighty", priority=9, nodeSelector={"pool": "x"})
+        cluster.run()
+        lose_first_node()
+    cluster.work()
+    assert all(cluster.on(node) == ["mighty"] for node in NODES[1:])
+
+
+# --- Events that anybody may write ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("namespace", "time"),
+    [
+        ("tenant", "2026-01-01T00:01:00Z"),
+        ("default", "9999-12-31T23:59:59Z"),
+        ("default", "2027-01-01T00:00:00Z"),
+        ("default", "soon"),
+    ],
+)
+def test_forged_event_is_no_refusal(namespace: str, time: str) -> None:
+    cluster = make_cluster()
+    cluster.refused_daemonsets.add("one")  # as while its pods are not made yet
+    cluster.apply_resource("one")
+    cluster.run()
+    uid = cluster.get("daemonsets", "one")["metadata"]["uid"]
+    about = {"kind": "DaemonSet", "namespace": namespace, "name": "one", "uid": uid}
+    metadata = {"name": "forged", "namespace": namespace}
+    cluster.put("events", {"metadata": metadata, "involvedObject": about, "message": "no", "lastTimestamp": time})
+    cluster.look("one")
+    cluster.work()
+    assert cluster.condition("one", "Degraded") == ("False", "NoFailures")
+    refuse_pods(cluster, "one")
+    cluster.work()
+    assert cluster.condition("one", "Degraded") == ("True", "FailedCreate"), "a true one is still heard"
