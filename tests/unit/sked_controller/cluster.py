@@ -23,6 +23,7 @@ class Cluster(World):
     def __init__(self, before: "Cluster | None" = None, **options: Any) -> None:
         self.stuck: set[str] = before.stuck if before else set()  # nodes whose kubelet is dead
         self.refused_daemonsets: set[str] = set()  # whose pods an admission plugin refuses
+        self.broken: set[str] = set()  # DaemonSets whose new pods never become ready
         super().__init__(before, **options)
 
     def work(self) -> list[str]:
@@ -119,7 +120,7 @@ class Cluster(World):
             if name in self.refused_daemonsets:
                 continue
             if fit.starts and node_name not in here and not self._has_going(document, node_name):
-                self.add_pod(name, node_name, phase="Running", conditions=READY)
+                self.add_pod(name, node_name, phase="Running", conditions=[] if name in self.broken else READY)
             elif not fit.stays and node_name in here:
                 self.end_pod(here[node_name]["metadata"]["name"])
         for gone in here.keys() - set(self.names("nodes")):

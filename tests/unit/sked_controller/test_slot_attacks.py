@@ -93,3 +93,68 @@ def test_forged_event_is_no_refusal(namespace: str, time: str) -> None:
     refuse_pods(cluster, "one")
     cluster.work()
     assert cluster.condition("one", "Degraded") == ("True", "FailedCreate"), "a true one is still heard"
+
+
+# --- pods that anybody may write ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api_version", ["apps/v1", "tenant.example/v1"])
+def test_pod_with_a_made_up_owner_blocks_nothing(api_version: str) -> None:
+    """The garbage collector leaves it alone where it does not know the owner's kind, or grants it years to end."""
+    cluster = make_cluster()
+    owner = {"apiVersion": api_version, "kind": "DaemonSet", "name": "gone", "uid": "none", "controller": True}
+    metadata = {"name": "mine", "labels": {"managed-by": "sked-controller"}, "ownerReferences": [owner]}
+    containers = [{"name": "a", "image": "example.com/a:1"}]
+    cluster.put("pods", {"metadata": metadata, "spec": {"nodeName": "n1", "containers": containers}})
+    cluster.apply_resource("one")
+    cluster.run()
+    assert cluster.names("daemonsets") == ["one"]
+    assert cluster.slots() == {}
+
+
+# --- dead nodes -----------------------------------------------------------------------------------------------------
+
+
+def kill_node(cluster: Cluster, node: str) -> None:
+    """A kubelet that is not heard of any more, and what the node controller says of its pods."""
+    cluster.stuck.add(node)
+    cluster.change("nodes", node, status={"conditions": [{"type": "Ready", "status": "Unknown"}]})
+    (pod,) = (name for name in cluster.names("pods") if name.endswith(f"-{node}"))
+    cluster.change("pods", pod, status={"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]})
+
+
+def test_rollout_goes_on_past_dead_nodes() -> None:
+    cluster = with_special()
+    kill_node(cluster, "n2")
+    kill_node(cluster, "n3")
+    cluster.work()
+    before = cluster.uids("everywhere")
+    cluster.apply_resource("everywhere", sched="example.com/scx_rusty:2")
+    cluster.work()
+    after = cluster.uids("everywhere")
+    assert all(after[node] != before[node] for node in ("n4", "n5"))
+
+
+def test_rollout_stops_where_new_pods_do_not_become_ready() -> None:
+    cluster = with_special()
+    before = cluster.uids("everywhere")
+    cluster.broken = {"everywhere"}
+    cluster.apply_resource("everywhere", sched="example.com/scx_rusty:2")
+    cluster.work()
+    after = cluster.uids("everywhere")
+    assert len([node for node in before if after[node] != before[node]]) == 1
+
+
+# --- people ---------------------------------------------------------------------------------------------------------
+
+
+def test_empty_label_reserves_a_node_as_none_does() -> None:
+    cluster = with_special()
+    cluster.label("n2", slot="")
+    cluster.work()
+    assert cluster.on("n2") == []
+    assert cluster.condition("everywhere", "Ready") == ("True", "Ready")
+    assert cluster.get("schedexts", "everywhere")["status"]["nodes"]["reserved"] == 1
+    cluster.label("n2", slot=None)
+    cluster.work()
+    assert cluster.on("n2") == ["everywhere"]

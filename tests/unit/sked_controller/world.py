@@ -151,7 +151,7 @@ class World:
             "ownerReferences": [owner | {"controller": True}],
             "labels": labels,
         }
-        self.put("pods", {"metadata": metadata, "spec": {"nodeName": node}, "status": status})
+        self.put("pods", {"metadata": metadata, "spec": template["spec"] | {"nodeName": node}, "status": status})
 
     def roll_out(self, name: str, desired: int = 3, ready: int = 3) -> None:
         """What the DaemonSet controller and kubelets do in the end, on so many nodes."""

@@ -19,7 +19,7 @@ from schedkit.sked.controller.daemonsets import (
     same_work,
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, overdue_in, read_node
-from schedkit.sked.controller.objects import DaemonSet, Pod
+from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.slots import Slot, next_value, read_slot
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing, World, may_touch
 from schedkit.sked.kube.objects import Key
@@ -176,15 +176,28 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
     pods = [pod for pod in pods if not pod.metadata.deletion_timestamp]
     # Of a pod whose revision is not known nothing is known to be wrong.
     old = [pod for pod in pods if revisions.get((uid, pod.metadata.labels.get(REVISION, "")), newest) != newest]
-    desired = len(world.placement.of(base.claim)) - len(base.standing.lost)
+    expected = _find_expected(base, world, seen)
     rolling = strategy.rolling_update if strategy else None
-    most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, desired)
+    most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, len(expected))
+    working = {read_node(pod) for pod in pods if is_ready(pod)}
+    # A node that is not ready runs nothing either way: waiting for it would end every rollout.
+    down = sum(node.is_ready for name, node in expected.items() if name not in working)
     unready = [pod for pod in old if not is_ready(pod)]
     ready = [pod for pod in old if is_ready(pod)]
-    missing = max(0, desired - sum(is_ready(pod) for pod in pods) - len(unready))
-    allowed = max(0, most - missing - len(unready))
-    chosen = (*unready, *sorted(ready, key=read_node)[:allowed])
+    chosen = (*unready, *sorted(ready, key=read_node)[: max(0, most - down)])
     return replace(base, unknown=unknown, evict=chosen, old_pods=len(old))
+
+
+def _find_expected(base: ClaimPlan, world: World, seen: DaemonSet) -> dict[str, Node]:
+    """The nodes that should have a pod by now."""
+    narrowed = world.find_narrowed(seen, base.claim)
+    elsewhere = base.standing.lost.keys() | base.standing.pending.keys()
+    found = ((name, world.nodes.get("", name)) for name in world.placement.of(base.claim) if name not in elsewhere)
+    return {
+        name: node
+        for name, node in found
+        if node and (narrowed is None or narrowed.matches(node.metadata.labels, name))
+    }
 
 
 def _explain_gate(world: World, standing: Standing) -> str:
