@@ -47,7 +47,9 @@ class Decision:
 
 def read_slot(node: Node) -> Slot:
     """What a node's label and annotation say."""
-    return Slot(node.metadata.labels.get(SLOT, ""), node.metadata.annotations.get(SLOT, ""))
+    value = node.metadata.labels.get(SLOT)
+    # An empty value keeps all that follow the label off the node, as the word for it does.
+    return Slot(NONE if value == "" else value or "", node.metadata.annotations.get(SLOT, ""))
 
 
 def decide(
