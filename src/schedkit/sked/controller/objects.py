@@ -187,11 +187,18 @@ class PodStatus(Model, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class PodContainer(Model, frozen=True):
+    """What of a pod's container tells whether it can load a scheduler."""
+
+    security_context: SecurityContext = SecurityContext()
+
+
 class PodPlace(Model, frozen=True):
-    """Where a pod is, or by its affinity is meant to be."""
+    """Where a pod is, or by its affinity is meant to be, and what it may do there."""
 
     node_name: str = ""
     affinity: Affinity = Affinity()
+    containers: tuple[PodContainer, ...] = ()
 
 
 class Pod(Model, frozen=True):

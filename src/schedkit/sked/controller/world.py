@@ -307,10 +307,14 @@ class World:
             if owner is None or owner.kind != "DaemonSet" or pod.status.phase in ENDED or is_unschedulable(pod):
                 continue
             seen = self.daemonsets.get(pod.metadata.namespace, owner.name)
-            if seen is None or seen.metadata.uid != owner.uid:
-                yield Occupant(pod, None)  # its DaemonSet is gone, and the garbage collector is about to remove it
-            elif find_resource(seen):
-                yield Occupant(pod, self.find_claim(seen) if not seen.metadata.deletion_timestamp else None)
+            claim = None
+            if seen and seen.metadata.uid == owner.uid:  # else it is gone, and its pods are about to be collected
+                if not find_resource(seen):
+                    continue
+                claim = self.find_claim(seen) if not seen.metadata.deletion_timestamp else None
+            # Anybody can write an owner that was never there, but only who may do anything to nodes a privileged pod.
+            if claim or any(container.security_context.privileged for container in pod.spec.containers):
+                yield Occupant(pod, claim)
 
 
 def about(namespace: str, uid: str) -> str:
