@@ -2,7 +2,7 @@
 
 import pytest
 
-from schedkit.sked.api.patterns import LABEL_VALUE, matches
+from schedkit.sked.api.patterns import DNS_SUBDOMAIN, LABEL_VALUE, matches
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.controller.claims import make_claims, make_slot
 from schedkit.sked.kube.objects import Key
@@ -51,3 +51,4 @@ def test_slot_names_one_daemonset_and_fits_a_label() -> None:
     assert len(set(long)) == 2
     assert all(len(slot) == 63 and matches(LABEL_VALUE, slot) for slot in long)
     assert make_slot(Key("a", "b.c")) != make_slot(Key("a", "b-c"))
+    assert not any(matches(DNS_SUBDOMAIN, slot) for slot in long), "no resource can be called so"

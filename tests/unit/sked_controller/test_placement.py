@@ -98,8 +98,8 @@ def test_oldest_of_a_name_is_meant_by_it() -> None:
     (young,) = make_claims(make_resource("web", "a", created="2026-01-02T00:00:00Z"))
     (old,) = make_claims(make_resource("web", "b", created="2026-01-01T00:00:00Z"))
     placement.put(young.owner, (young,))
-    assert placement.owns_name(young)
+    assert placement.name_owner("web") == young.owner
     placement.put(old.owner, (old,))
-    assert (placement.owns_name(young), placement.owns_name(old)) == (False, True)
+    assert placement.name_owner("web") == old.owner
     placement.put(old.owner, ())
-    assert placement.owns_name(young)
+    assert placement.name_owner("web") == young.owner

@@ -1,11 +1,18 @@
 """Slots under hard circumstances: tenants who forge objects, dead nodes, chains of rivals, people's odd labels."""
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import pytest
 
+from schedkit.sked.controller import revisions
+from schedkit.sked.controller.daemonsets import make_daemonset
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.cluster import Cluster
+from tests.unit.sked_controller.making import as_returned, make_claim
 from tests.unit.sked_controller.test_slots import NODES, make_cluster, refuse_pods
+from tests.unit.sked_controller.world import foreign, refusal
 
 HOST = "kubernetes.io/hostname"
 
@@ -158,3 +165,68 @@ def test_empty_label_reserves_a_node_as_none_does() -> None:
     cluster.label("n2", slot=None)
     cluster.work()
     assert cluster.on("n2") == ["everywhere"]
+
+
+def test_node_reserved_by_a_name_follows_the_name_to_who_has_it_next() -> None:
+    cluster = make_cluster()
+    cluster.apply_resource("web", nodeSelector={HOST: "n1"})
+    spec = {"sched": "example.com/scx_rusty:1", "nodeSelector": {HOST: "n2"}}
+    cluster.put("schedexts", {"metadata": {"name": "web", "namespace": "other"}, "spec": spec})
+    cluster.label("n2", slot="web")
+    assert cluster.known.decision("n2").winner is None, "the older one is meant, and does not want it"
+    cluster.remove("schedexts", "web")
+    winner = cluster.known.decision("n2").winner
+    assert winner
+    assert str(winner.owner) == "other/web"
+
+
+# --- an API server that does not answer -----------------------------------------------------------------------------
+
+
+def test_revision_that_could_not_be_read_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revisions, "RETRY_SECONDS", 0.05)
+    woken: list[Key] = []
+    answers: list[Any] = [refusal(503, "ServiceUnavailable")]
+
+    class Reader:
+        async def fetch(self, *_: Any, **__: Any) -> Any:
+            raise answers[0]
+
+    async def ask() -> None:
+        cache = revisions.RevisionCache(cast(Client, Reader()), woken.append)
+        working = asyncio.ensure_future(cache.run())
+        cache.ask(as_returned(make_daemonset(make_claim())), "abc")
+        async with asyncio.timeout(5):
+            while not woken:
+                await asyncio.sleep(0.01)
+        working.cancel()
+
+    asyncio.run(ask())
+    assert woken == [Key("default", "one")]
+
+
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (422, "Invalid"), (400, "BadRequest")])
+def test_refusal_of_any_kind_to_label_nodes_is_told(code: int, reason: str) -> None:
+    cluster = make_cluster()
+    cluster.free_namespace()
+    cluster.apply_resource("everywhere")
+    cluster.work()
+    cluster.refusals["label"] = refusal(code, reason, "a policy keeps this node's labels")
+    cluster.apply_resource("special", nodeSelector={HOST: "n1"}, priority=10)
+    cluster.work()
+    assert cluster.condition("special", "Stalled") == ("True", "NodesNotWritable")
+    assert "a policy keeps this node's labels" in cluster.message("special", "Stalled")
+
+
+# --- DaemonSets of others -------------------------------------------------------------------------------------------
+
+
+def test_odd_daemonset_of_somebody_else_is_seen() -> None:
+    cluster = make_cluster()
+    theirs = foreign()
+    theirs["spec"]["template"]["spec"]["imagePullSecrets"] = [{}]
+    theirs["spec"]["template"]["metadata"] = {"creationTimestamp": None}
+    cluster.put("daemonsets", theirs)
+    cluster.apply_resource("one")
+    assert [write for write in cluster.run() if "daemonsets" in write] == []
+    assert cluster.condition("one", "Degraded") == ("True", "ForeignDaemonSet")

@@ -48,10 +48,18 @@ class RevisionCache:
                 self.known[key] = await self._fetch(daemonset, revision)
             except SchedkitError:
                 # Without the right, or when it is gone, it stays unknown, and so the pods stay as they are.
-                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._asked.discard, key)
+                asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, daemonset, key)
                 continue
-            if resource := find_resource(daemonset):
-                self._wake(resource)
+            self._tell(daemonset)
+
+    def _retry(self, daemonset: DaemonSet, key: tuple[str, str]) -> None:
+        if key in self._asked:  # else the DaemonSet is gone meanwhile
+            self._asked.discard(key)
+            self._tell(daemonset)
+
+    def _tell(self, daemonset: DaemonSet) -> None:
+        if resource := find_resource(daemonset):
+            self._wake(resource)
 
     async def _fetch(self, daemonset: DaemonSet, revision: str) -> bytes:
         metadata = daemonset.metadata
