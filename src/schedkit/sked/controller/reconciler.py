@@ -79,7 +79,9 @@ class Reconciler:
         if plan.write:
             try:
                 await self._executor.write_slot(node, plan.value)
-            except ApiForbiddenError as error:
+            except ApiError as error:
+                if not error.is_permanent:
+                    raise
                 self._note_refused_nodes(error.message)
                 return Result(after_seconds=RETRY_SECONDS)
             self._note_refused_nodes("")
