@@ -84,4 +84,5 @@ def make_slot(daemonset: Key) -> str:
     if len(value) <= LABEL_LENGTH:
         return value
     digest = hashlib.sha256(value.encode()).hexdigest()[:10]
-    return f"{value[: LABEL_LENGTH - len(digest) - 1]}-{digest}"
+    # With a character that names do not have, so that it is nobody's name.
+    return f"{value[: LABEL_LENGTH - len(digest) - 1]}_{digest}"
