@@ -24,6 +24,7 @@ from schedkit.sked.controller.objects import (
     LabelSelector,
     PodSpec,
     PodTemplate,
+    PullSecret,
     SecurityContext,
     TemplateMeta,
 )
@@ -68,7 +69,7 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
         affinity=add_slot(workload.affinity, slots) if slots else workload.affinity,
         tolerations=workload.tolerations,
         priority_class_name=spec.priority_class_name or "",
-        image_pull_secrets=spec.image_pull_secrets,
+        image_pull_secrets=tuple(PullSecret(secret.name) for secret in spec.image_pull_secrets),
         volumes=volumes,
     )
     return DaemonSet(

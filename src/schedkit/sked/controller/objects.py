@@ -3,7 +3,6 @@
 from schedkit.sked.api.kubernetes import (
     Affinity,
     EnvironmentVariable,
-    LocalObjectReference,
     ResourceRequirements,
     Toleration,
 )
@@ -69,6 +68,12 @@ class Volume(Model, frozen=True):
     host_path: HostPathVolume | None = None
 
 
+class PullSecret(Model, frozen=True):
+    """A Secret with credentials for a registry; Kubernetes takes one without a name, and looks for none then."""
+
+    name: str = ""
+
+
 class PodSpec(Model, frozen=True):
     """What of a pod's spec is ours."""
 
@@ -77,14 +82,14 @@ class PodSpec(Model, frozen=True):
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
     priority_class_name: str = ""
-    image_pull_secrets: tuple[LocalObjectReference, ...] = ()
+    image_pull_secrets: tuple[PullSecret, ...] = ()
     volumes: tuple[Volume, ...] = ()
 
 
 class TemplateMeta(Model, frozen=True):
     """The labels of a DaemonSet's pods."""
 
-    labels: dict[str, str]
+    labels: dict[str, str] = {}
 
 
 class PodTemplate(Model, frozen=True):
