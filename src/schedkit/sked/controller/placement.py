@@ -50,11 +50,10 @@ class Placement:
         """The nodes that a claim could run on."""
         return self._of.get(claim.identity, {})
 
-    def owns_name(self, claim: Claim) -> bool:
-        """Whether the resource is meant by its name alone: of several with the same name the oldest is."""
-        named = self._by_name.get(claim.owner.name, {})
-        ages = ((self._age(key), key) for key in named)
-        return min(ages, default=("", claim.owner))[1] == claim.owner
+    def name_owner(self, name: str) -> Key | None:
+        """The resource that is meant by a name alone: of several with the same name the oldest is."""
+        ages = ((self._age(key), key) for key in self._by_name.get(name, {}))
+        return min(ages, default=("", None))[1]
 
     def put(self, resource: Key, claims: tuple[Claim, ...]) -> set[str]:
         """Take a resource's new claims for its old ones; the answer is the nodes that this concerns."""

@@ -165,7 +165,13 @@ class Wiring:
 
     def _put_claims(self, key: Key, resource: SchedExt | None) -> None:
         world = self._world
+        before = world.placement.name_owner(key.name)
         names = world.placement.put(key, self._make_claims(resource))
+        meant = {before, world.placement.name_owner(key.name)}
+        for other in meant - {None, key} if len(meant) > 1 else ():  # somebody else is meant by the name alone
+            if other:
+                self._wake(other)
+                names.update(name for claim in world.placement.claims(other) for name in world.placement.of(claim))
         if resource is not None:
             for daemonset in world.daemonsets.find(CONTROLLER, resource.metadata.uid):
                 names.update(map(read_node, world.pods_of(daemonset)))

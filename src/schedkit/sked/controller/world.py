@@ -112,7 +112,7 @@ class World:
     def accepts(self, claim: Claim) -> tuple[str, ...]:
         """The values of the label on a node that mean a claim: its own, and the resource's name for people."""
         name = claim.owner.name
-        short = "." not in name and name not in (NONE, PENDING) and self.placement.owns_name(claim)
+        short = "." not in name and name not in (NONE, PENDING) and self.placement.name_owner(name) == claim.owner
         return (claim.slot, name) if short else (claim.slot,)
 
     def is_decided(self, node: str) -> bool:
