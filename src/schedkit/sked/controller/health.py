@@ -11,6 +11,7 @@ from schedkit.sked.controller.daemonsets import follows_slot
 from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_failures, is_ready, read_node, shorten, steady_in
 from schedkit.sked.controller.objects import Pod
 from schedkit.sked.controller.plan import ClaimPlan
+from schedkit.sked.controller.scheduling import judge_node
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
@@ -61,13 +62,14 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
         reserved=lost.reserved,
     )
     excused = counts.not_ready + counts.cordoned
+    leaving = nodes.misscheduled - _count_tolerated(world, plan, by_node)
     settled = (
         plan.apply is None
         and not plan.waiting
         and not plan.standing.pending
         and seen.status.observed_generation >= seen.metadata.generation
         and missing == 0
-        and nodes.misscheduled == 0
+        and leaving <= 0
         and updated + excused >= counts.desired
     )
     return Health(plan, nodes, settled, tuple(failures), failed, winners, _next_look(pods, now))
@@ -103,6 +105,14 @@ def _count(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> tuple[_Cou
             missing += 1
             without += pod is None and name not in plan.standing.pending
     return counts, missing, without
+
+
+def _count_tolerated(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> int:
+    """The pods on nodes that would not be given one, and keep theirs: a taint that came later evicts nobody."""
+    claim = plan.claim
+    elsewhere = by_node.keys() - world.placement.of(claim).keys() - plan.standing.lost.keys()
+    found = (world.nodes.get("", name) for name in elsewhere)
+    return sum(judge_node(claim.selector, claim.tolerations, node).stays for node in found if node)
 
 
 def _count_updated(plan: ClaimPlan, pods: int) -> int:
