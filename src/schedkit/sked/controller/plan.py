@@ -165,7 +165,7 @@ def resolve_max_unavailable(asked: int | str | None, desired: int) -> int:
 def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisions) -> ClaimPlan:
     """Replace pods of an older spec, where Kubernetes is told not to do it."""
     strategy = base.claim.resource.spec.update_strategy
-    if not follows_slot(seen) or (strategy and strategy.type == ON_DELETE):
+    if not follows_slot(seen):
         return base
     uid, newest = seen.metadata.uid, read_revision(seen.spec.template)
     pods = world.pods_of(seen)
@@ -176,6 +176,8 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
     pods = [pod for pod in pods if not pod.metadata.deletion_timestamp]
     # Of a pod whose revision is not known nothing is known to be wrong.
     old = [pod for pod in pods if revisions.get((uid, pod.metadata.labels.get(REVISION, "")), newest) != newest]
+    if strategy and strategy.type == ON_DELETE:
+        return replace(base, unknown=unknown, old_pods=len(old))  # they wait for somebody to delete them
     expected = _find_expected(base, world, seen)
     rolling = strategy.rolling_update if strategy else None
     most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, len(expected))
