@@ -230,3 +230,63 @@ def test_odd_daemonset_of_somebody_else_is_seen() -> None:
     cluster.apply_resource("one")
     assert [write for write in cluster.run() if "daemonsets" in write] == []
     assert cluster.condition("one", "Degraded") == ("True", "ForeignDaemonSet")
+
+
+# --- DaemonSets that nobody asks for and that stay ------------------------------------------------------------------
+
+
+def test_resource_that_is_held_by_a_finalizer_starts_no_fight_for_its_nodes() -> None:
+    cluster = with_special()
+    metadata = cluster.get("schedexts", "special")["metadata"]
+    going = {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["tenant.example/hold"]}
+    cluster.change("schedexts", "special", metadata=metadata | going)
+    cluster.work()
+    assert cluster.names("daemonsets") == ["everywhere", "special"]
+    assert (cluster.on("n1"), cluster.slots()) == (["everywhere"], {"n1": "default.everywhere"})
+    assert Cluster(cluster).work() == []
+    cluster.remove("schedexts", "special")
+    cluster.work()
+    assert (cluster.on("n1"), cluster.slots()) == (["everywhere"], {})
+
+
+def test_daemonset_that_lost_its_owner_gets_no_second_scheduler_beside_it() -> None:
+    cluster = with_special()
+    metadata = cluster.get("daemonsets", "special")["metadata"]
+    cluster.change("daemonsets", "special", metadata=metadata | {"ownerReferences": []})
+    for _ in range(3):
+        cluster.run()
+        cluster.move()
+        assert len(cluster.on("n1")) <= 1
+        cluster.end_pods()
+    cluster.work()
+    assert cluster.on("n1") == ["everywhere"]
+    assert cluster.condition("special", "Degraded") == ("True", "ForeignDaemonSet")
+    metadata = cluster.get("daemonsets", "special")["metadata"]
+    cluster.change("daemonsets", "special", metadata=metadata | {"annotations": {"sked.schedkit.io/adopt": "true"}})
+    cluster.work()
+    assert cluster.on("n1") == ["special"]
+
+
+# --- what is told ---------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_wait_for_their_deletion_are_not_told_as_updated() -> None:
+    strategy = {"type": "OnDelete"}
+    cluster = with_special(updateStrategy=strategy)
+    before = cluster.uids("everywhere")
+    cluster.apply_resource("everywhere", sched="example.com/scx_rusty:2", updateStrategy=strategy)
+    cluster.work()
+    assert cluster.uids("everywhere") == before
+    assert cluster.get("schedexts", "everywhere")["status"]["nodes"]["updated"] == 0
+    assert cluster.condition("everywhere", "Ready") == ("False", "Progressing")
+
+
+def test_taint_that_comes_later_and_evicts_nobody_keeps_nothing_from_being_ready() -> None:
+    cluster = make_cluster()
+    cluster.apply_resource("one")
+    cluster.work()
+    cluster.change("nodes", "n2", spec={"taints": [{"key": "maintenance", "effect": "NoSchedule"}]})
+    cluster.work()
+    assert cluster.on("n2") == ["one"]
+    assert cluster.condition("one", "Ready") == ("True", "Ready")
+    assert cluster.get("schedexts", "one")["status"]["nodes"]["misscheduled"] == 1

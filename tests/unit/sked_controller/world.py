@@ -124,6 +124,7 @@ class World:
         """Delete an object for good."""
         key = Key(namespace_of(plural), name)
         del self.objects[plural][key]
+        self._version += 1
         self.informers[plural].remove(key)
 
     def apply_resource(self, name: str = "one", **spec: Any) -> None:

@@ -60,13 +60,14 @@ def decide(
     accepts: Callable[[Claim], Sequence[str]],
     may_take: Callable[[Claim], bool],
     has_daemonset: Callable[[Claim], bool],
+    strays: bool = False,
 ) -> Decision:
     """Who is to have a slot: of those that could run there, the strongest first.
 
     The pods of `refused` cannot be created now; they would be there all at once as soon as they can.
 
     `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
-    does not have yet.
+    does not have yet; `strays`, whether a DaemonSet that nobody asks for would start a pod where the slot is free.
     """
     present = [occupant.claim for occupant in occupants if occupant.claim]
     participants = tuple(dict.fromkeys((*able, *refused, *present)))
@@ -80,7 +81,8 @@ def decide(
     # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.
     waits = not slot.value and not has_daemonset(winner)
     strangers = [occupant for occupant in occupants if occupant.claim is not winner]
-    if len(able) + len(refused) < 2 and not any(stranger.claim or not waits for stranger in strangers):
+    alone = len(able) + len(refused) < 2 and (waits or not strays)
+    if alone and not any(stranger.claim or not waits for stranger in strangers):
         return Decision(winner)
     return Decision(winner, True, "", participants)
 

@@ -161,9 +161,9 @@ class Wiring:
         if new is None:
             self._forget_resource(known.metadata.key)
         if old is None or new is None or _claims_differ(old, new):
-            self._put_claims(known.metadata.key, new)
+            self._put_claims(known.metadata.key, new, {found.metadata.uid for found in (old, new) if found})
 
-    def _put_claims(self, key: Key, resource: SchedExt | None) -> None:
+    def _put_claims(self, key: Key, resource: SchedExt | None, uids: Iterable[str]) -> None:
         world = self._world
         before = world.placement.name_owner(key.name)
         names = world.placement.put(key, self._make_claims(resource))
@@ -172,9 +172,9 @@ class Wiring:
             if other:
                 self._wake(other)
                 names.update(name for claim in world.placement.claims(other) for name in world.placement.of(claim))
-        if resource is not None:
-            for daemonset in world.daemonsets.find(CONTROLLER, resource.metadata.uid):
-                names.update(map(read_node, world.pods_of(daemonset)))
+        for daemonset in (found for uid in uids for found in world.daemonsets.find(CONTROLLER, uid)):
+            names.update(world.note_stray(daemonset.metadata.key))
+            names.update(map(read_node, world.pods_of(daemonset)))
         for name in names:
             self._decide(name)
 
@@ -191,6 +191,7 @@ class Wiring:
             self._forget_daemonset((old or known).metadata.uid)
         if old is None or new is None or _ownership(old) != _ownership(new) or _selection(old) != _selection(new):
             names = {read_node(pod) for version in (old, new) if version for pod in world.pods_of(version)}
+            names.update(world.note_stray(known.metadata.key))
             for claim in world.placement.named(known.metadata.key):
                 self._wake(claim.owner)
                 names.update(world.placement.of(claim))
@@ -262,7 +263,7 @@ class Wiring:
         known = new or old
         for resource in self._world.resources if known else ():
             if known and resource.metadata.namespace == known.metadata.name:
-                self._put_claims(resource.metadata.key, resource)
+                self._put_claims(resource.metadata.key, resource, [resource.metadata.uid])
                 self._wake(resource.metadata.key)
 
     def _decide(self, name: str) -> None:

@@ -5,13 +5,15 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
 from schedkit.sked.api.types import KIND, SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
-from schedkit.sked.controller.daemonsets import remove_slot
+from schedkit.sked.controller.daemonsets import MANAGED_BY, remove_slot
 from schedkit.sked.controller.failures import ENDED, is_unschedulable
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, decide, read_slot
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
@@ -73,6 +75,7 @@ class World:
     _standings: dict[Identity, Standing] = field(default_factory=dict)
     _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)  # DaemonSets none of whose pods may be created
+    _strays: dict[Key, tuple[Selector, tuple[Toleration, ...]]] = field(default_factory=dict)
     _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can be made
     _tried_on: dict[str, dict[Identity, None]] = field(default_factory=dict)
 
@@ -172,6 +175,22 @@ class World:
         (self._refused.add if refused else self._refused.discard)(uid)
         return True
 
+    def note_stray(self, daemonset: Key) -> set[str]:
+        """Find out whether a scheduler's DaemonSet is there that nobody asks for; the decided nodes that it concerns.
+
+        It is gone in a moment, but for a finalizer or a missing right; and while it is there it starts pods on every
+        node whose slot is free.
+        """
+        seen, before = self.daemonsets.get(*daemonset), self._strays.pop(daemonset, None)
+        if seen and _runs_scheduler(seen) and self.find_claim(seen) is None:
+            pod = seen.spec.template.spec
+            if selector := _parse(pod.node_selector, remove_slot(pod.affinity)):
+                self._strays[daemonset] = selector, pod.tolerations
+        if before is None or before == self._strays.get(daemonset):
+            return set()
+        decided = ((name, self.nodes.get("", name)) for name in self._decisions)
+        return {name for name, node in decided if node and could_run(*before, node)}
+
     def forget_daemonset(self, uid: str) -> None:
         """A DaemonSet is gone."""
         self._refused.discard(uid)
@@ -205,7 +224,9 @@ class World:
         name = node.metadata.name
         claims, slot = self.placement.on(name), read_slot(node)
         occupants = self.occupants(name)
-        if not slot.value and len(claims) < 2 and all(occupant.claim in claims for occupant in occupants):
+        strays = any(could_run(*stray, node) for stray in self._strays.values())
+        alone = len(claims) < 2 and not strays
+        if not slot.value and alone and all(occupant.claim in claims for occupant in occupants):
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
         # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
@@ -218,6 +239,7 @@ class World:
             self.accepts,
             lambda claim: self._may_take(claim, name),
             lambda claim: self.daemonsets.get(*claim.key) is not None,
+            strays,
         )
 
     def _is_able(self, claim: Claim, node: Node) -> bool:
@@ -309,7 +331,7 @@ class World:
             seen = self.daemonsets.get(pod.metadata.namespace, owner.name)
             claim = None
             if seen and seen.metadata.uid == owner.uid:  # else it is gone, and its pods are about to be collected
-                if not find_resource(seen):
+                if not _runs_scheduler(seen):
                     continue
                 claim = self.find_claim(seen) if not seen.metadata.deletion_timestamp else None
             # Anybody can write an owner that was never there, but only who may do anything to nodes a privileged pod.
@@ -334,6 +356,13 @@ def find_resource(daemonset: DaemonSet) -> Key | None:
     """The resource whose DaemonSet this is, if it is one's."""
     owner = daemonset.metadata.controller
     return Key(daemonset.metadata.namespace, owner.name) if owner and owner.kind == KIND else None
+
+
+def _runs_scheduler(daemonset: DaemonSet) -> bool:
+    """Whether a DaemonSet is a resource's, or was one's and lost its owner."""
+    metadata = daemonset.metadata
+    is_orphan = metadata.controller is None and MANAGED_BY.items() <= metadata.labels.items()
+    return find_resource(daemonset) is not None or (is_orphan and metadata.annotations.get(ADOPT) != "true")
 
 
 def may_touch(seen: DaemonSet, claim: Claim) -> bool:
