@@ -144,9 +144,9 @@ def test_two_schedexts_on_one_node_never_fight_for_it(operated: Cluster, node: M
     wait_object(operated, "schedext", "older", has("Ready", "True", "Ready"))
 
     apply(operated, make_schedext("younger", sched=SECOND))
-    loser = wait_object(operated, "schedext", "younger", has("Conflicted", "True", "Yields"))
+    loser = wait_object(operated, "schedext", "younger", has("Ready", "False", "Conflicted"))
     winner = wait_object(operated, "schedext", "older", has("Conflicted", "False", "NoOverlap"))
-    assert condition(loser, "Ready") == ("False", "Conflicted")
+    assert condition(loser, "Conflicted") == ("True", "Yields")
     assert condition(winner, "Ready") == ("True", "Ready")
     assert read_slot(node).ops == "schedkit_fifo"
     assert len(fetch_pods(operated, "default")) == 1
