@@ -21,6 +21,7 @@ def test_objects_are_found_by_name_and_by_owner() -> None:
     for item in (thing("a", "u1"), thing("b", "u1"), thing("c")):
         assert store.put(item) is None
     assert {item.metadata.name for item in store.find("owner", "u1")} == {"a", "b"}
+    assert (store.count("owner", "u1"), store.count("owner", "nobody")) == (2, 0)
     assert store.get("n", "c") == thing("c")
     assert store.get("m", "c") is None
     assert store.find("owner", "u2") == []

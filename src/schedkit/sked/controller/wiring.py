@@ -209,7 +209,7 @@ class Wiring:
         if daemonset and (owner := find_resource(daemonset)):
             self._wake_soon(owner)
             # The first pod shows that they can be created; and after the last one that is open again.
-            first_or_last = (old is None or new is None) and len(world.pods_of(daemonset)) <= 1
+            first_or_last = (old is None or new is None) and world.count_pods(daemonset) <= 1
             if first_or_last and (claim := world.find_claim(daemonset)):
                 world.note_refusal(daemonset, self._now())
                 self.look_again([claim])

@@ -142,7 +142,10 @@ class World:
     def has_pods(self, claim: Claim) -> bool:
         """Whether there is a pod of a claim's, which shows that they can be created."""
         seen = self.daemonsets.get(*claim.key)
-        return seen is not None and bool(self.pods_of(seen))
+        return seen is not None and self.count_pods(seen) > 0
+
+    def count_pods(self, daemonset: DaemonSet) -> int:
+        return self.pods.count(CONTROLLER, daemonset.metadata.uid)
 
     def pods_of(self, daemonset: DaemonSet) -> list[Pod]:
         return self.pods.find(CONTROLLER, daemonset.metadata.uid)
@@ -169,7 +172,7 @@ class World:
     def note_refusal(self, daemonset: DaemonSet, now: datetime) -> bool:
         """Find out whether none of a DaemonSet's pods may be created; the answer is whether that changed."""
         uid = daemonset.metadata.uid
-        refused = self.refusal(daemonset, now) is not None and not self.pods_of(daemonset)
+        refused = self.refusal(daemonset, now) is not None and not self.count_pods(daemonset)
         if refused == (uid in self._refused):
             return False
         (self._refused.add if refused else self._refused.discard)(uid)

@@ -41,6 +41,10 @@ class Store(Generic[Item]):
         """The objects for which an index function gives this value."""
         return [self._items[key] for key in self._indexes[index].get(value, ())]
 
+    def count(self, index: str, value: str) -> int:
+        """How many these are, without looking at each."""
+        return len(self._indexes[index].get(value, ()))
+
     def put(self, item: Item) -> Item | None:
         """Store an object and give the one that was there."""
         self._interner.share(item)
