@@ -18,6 +18,7 @@ from tests.integration.sked_controller.operator import (
     Json,
     Operator,
     apply,
+    condition,
     fetch,
     fetch_pods,
     fetch_slots,
@@ -272,3 +273,98 @@ def test_killed_in_the_middle_of_hand_overs_it_ends_with_one_scheduler_a_node(
         operator.start()
     wait_where(spare, dict.fromkeys(NODES, winner))
     operator.stop()
+
+
+def test_everything_that_can_be_asked_for_is_as_asked_for_in_the_words_of_the_api_server(spare: Cluster) -> None:
+    """What the API server fills in or writes in its own way is no change by others, with a slot and without."""
+    required = {
+        "nodeSelectorTerms": [
+            {
+                "matchExpressions": [
+                    {"key": "pool", "operator": "In", "values": ["spare"]},
+                    {"key": "absent", "operator": "DoesNotExist"},
+                ],
+                "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["nobody"]}],
+            },
+            {"matchExpressions": [{"key": "generation", "operator": "Gt", "values": ["3"]}]},
+        ]
+    }
+    wish = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+    full = make_schedext(
+        "full",
+        sched="example.com/full",
+        args=["", "--a"],
+        env=[
+            {"name": "EMPTY", "value": ""},
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "MAP", "valueFrom": {"configMapKeyRef": {"name": "m", "key": "k", "optional": True}}},
+            {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k", "optional": False}}},
+        ],
+        configFrom={"configMap": "layers", "mountPath": "/etc/scx"},
+        hostStats=True,
+        resources={
+            "requests": {"cpu": "0.10", "memory": "67108864"},
+            "limits": {"cpu": 2, "memory": "1024Mi"},
+        },
+        affinity={
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": required,
+                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": wish}],
+            }
+        },
+        tolerations=[
+            {"key": "a", "operator": "Equal", "value": "", "effect": "NoExecute", "tolerationSeconds": 0},
+            {"key": "b"},
+            {"operator": "Exists", "effect": "PreferNoSchedule"},
+        ],
+        priorityClassName="system-node-critical",
+        imagePullSecrets=[{"name": "one"}, {"name": "two"}],
+        updateStrategy={"rollingUpdate": {"maxUnavailable": "100%"}},
+    )
+    apply(spare, full)
+    wait_where(spare, dict.fromkeys(NODES, "full"))
+    told = wait_object(spare, "schedext", "full", READY)
+    assert condition(told, "Degraded") == ("False", "NoFailures")
+    plain = fetch(spare, "daemonset", "full") or {}
+    before = fetch_pods(spare, "full")
+
+    apply(spare, make_schedext("rival", sched=B, nodeSelector=only(NODES[0]), priority=5))
+    wait_where(spare, dict.fromkeys(NODES[1:], "full") | {NODES[0]: "rival"})
+    yields = has("Conflicted", "True", "Yields")
+    told = wait_object(spare, "schedext", "full", lambda found: READY(found) and yields(found))
+    assert condition(told, "Degraded") == ("False", "NoFailures")
+    following = fetch(spare, "daemonset", "full") or {}
+    assert following["metadata"]["generation"] == plain["metadata"]["generation"] + 1, "written once"
+    assert fetch_pods(spare, "full") == {node: before[node] for node in NODES[1:]}
+    version = told["metadata"]["resourceVersion"]
+    spare.kubectl("annotate", "schedext", "full", "example.com/look=again")
+    spare.kubectl("annotate", "daemonset", "full", "example.com/look=again")
+    again = wait_object(spare, "schedext", "full", lambda found: found["metadata"]["resourceVersion"] != version)
+    assert again["status"] == told["status"]
+    assert (fetch(spare, "daemonset", "full") or {})["metadata"]["generation"] == following["metadata"]["generation"]
+
+
+def test_middle_one_takes_what_the_strongest_leaves_it(spare: Cluster) -> None:
+    """Its first node belongs to a stronger one; it shows on another that its pods can be created."""
+    apply(spare, make_schedext("fallback", sched=A, nodeSelector=SPARE))
+    wait_where(spare, dict.fromkeys(NODES, "fallback"))
+    apply(spare, make_schedext("strong", sched=B, nodeSelector=only(NODES[0]), priority=9))
+    wait_where(spare, dict.fromkeys(NODES[1:], "fallback") | {NODES[0]: "strong"})
+    apply(spare, make_schedext("middle", sched=C, nodeSelector=SPARE, priority=5))
+    wait_where(spare, dict.fromkeys(NODES[1:], "middle") | {NODES[0]: "strong"})
+
+
+def test_pod_with_a_made_up_owner_keeps_nobody_off_a_node(spare: Cluster) -> None:
+    """The garbage collector does not know the owner's kind, and leaves the pod where it is."""
+    owner = {"apiVersion": "tenant.example/v1", "kind": "DaemonSet", "name": "x", "uid": "x", "controller": True}
+    metadata: Json = {"name": "squatter", "labels": {"managed-by": "sked-controller"}, "ownerReferences": [owner]}
+    spec = {"nodeName": NODES[0], "containers": [{"name": "a", "image": A}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"namespace": "default"}, "spec": spec}
+    apply(spare, pod)
+    try:
+        apply(spare, make_schedext("one", sched=A, nodeSelector=SPARE))
+        wait_where(spare, dict.fromkeys(NODES, "one"))
+        assert fetch_slots(spare) == {}
+        assert read_objects(spare, "pod", "default", "managed-by=sked-controller,!name"), "it is still there"
+    finally:
+        spare.kubectl("delete", "pod", "squatter", "--grace-period=0", "--force")
