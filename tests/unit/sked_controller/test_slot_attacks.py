@@ -290,3 +290,12 @@ def test_taint_that_comes_later_and_evicts_nobody_keeps_nothing_from_being_ready
     assert cluster.on("n2") == ["one"]
     assert cluster.condition("one", "Ready") == ("True", "Ready")
     assert cluster.get("schedexts", "one")["status"]["nodes"]["misscheduled"] == 1
+
+
+def test_revisions_that_no_pod_is_of_are_forgotten() -> None:
+    cluster = with_special()
+    for number in range(2, 9):
+        cluster.apply_resource("everywhere", sched=f"example.com/scx_rusty:{number}")
+        cluster.work()
+    uid = cluster.get("daemonsets", "everywhere")["metadata"]["uid"]
+    assert len([key for key in cluster._revisions.known if key[0] == uid]) <= 2

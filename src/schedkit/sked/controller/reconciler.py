@@ -10,7 +10,7 @@ from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
 from schedkit.sked.controller.health import examine
-from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble, note_drift, plan_resource, plan_slot
+from schedkit.sked.controller.plan import REVISION, ClaimPlan, Plan, Trouble, note_drift, plan_resource, plan_slot
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
@@ -108,6 +108,9 @@ class Reconciler:
 
     async def _execute_claim(self, plan: ClaimPlan) -> ClaimPlan:
         if plan.seen:
+            if plan.unknown:
+                in_use = {pod.metadata.labels.get(REVISION, "") for pod in self._world.pods_of(plan.seen)}
+                self._revisions.keep(plan.seen.metadata.uid, in_use)
             for unknown in plan.unknown:
                 self._revisions.ask(plan.seen, unknown)
             self._wiring.note_refusal(plan.seen)

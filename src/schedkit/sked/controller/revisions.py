@@ -1,7 +1,7 @@
 """Which pod template a pod was made of: looked up once for each revision of a DaemonSet, beside the reconciliations."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.controller.daemonsets import read_revision
@@ -31,11 +31,15 @@ class RevisionCache:
             self._asked.add(key)
             self._waiting.put_nowait((daemonset, revision))
 
-    def forget(self, uid: str) -> None:
-        """A DaemonSet is gone."""
-        for key in [key for key in (*self.known, *self._asked) if key[0] == uid]:
+    def keep(self, uid: str, in_use: Collection[str]) -> None:
+        """Forget the revisions of a DaemonSet that no pod is of any more."""
+        for key in [key for key in {*self.known, *self._asked} if key[0] == uid and key[1] not in in_use]:
             self.known.pop(key, None)
             self._asked.discard(key)
+
+    def forget(self, uid: str) -> None:
+        """A DaemonSet is gone."""
+        self.keep(uid, ())
 
     async def run(self) -> None:
         """Look up until cancelled."""
