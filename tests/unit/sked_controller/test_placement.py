@@ -93,13 +93,16 @@ def test_label_that_no_selector_reads_is_not_looked_at() -> None:
     assert asked == []
 
 
-def test_oldest_of_a_name_is_meant_by_it() -> None:
+def test_oldest_of_a_name_is_meant_by_it_also_while_it_claims_nothing() -> None:
     placement = Placement(Store())
-    (young,) = make_claims(make_resource("web", "a", created="2026-01-02T00:00:00Z"))
-    (old,) = make_claims(make_resource("web", "b", created="2026-01-01T00:00:00Z"))
-    placement.put(young.owner, (young,))
-    assert placement.name_owner("web") == young.owner
-    placement.put(old.owner, (old,))
-    assert placement.name_owner("web") == old.owner
-    placement.put(old.owner, ())
-    assert placement.name_owner("web") == young.owner
+    young, old = Key("a", "web"), Key("b", "web")
+    placement.put_name(young, "2026-01-02T00:00:00Z")
+    assert placement.name_owner("web") == young
+    placement.put_name(old, "2026-01-01T00:00:00Z")
+    assert placement.name_owner("web") == old
+    placement.put(old, ())  # suspended
+    assert placement.name_owner("web") == old
+    placement.put_name(old, None)
+    assert placement.name_owner("web") == young
+    placement.put_name(young, None)
+    assert placement.name_owner("web") is None

@@ -20,7 +20,7 @@ class Placement:
         self._claims: dict[Key, tuple[Claim, ...]] = {}  # by resource
         self._known: dict[Identity, Claim] = {}
         self._by_daemonset: dict[Key, dict[Identity, None]] = {}
-        self._by_name: dict[str, dict[Key, None]] = {}  # resources, by their name alone
+        self._by_name: dict[str, dict[Key, str]] = {}  # resources by their name alone, and since when they are there
         self._nodes_by_label: dict[str, dict[str, dict[str, None]]] = {}
         # By a label and a value that a term demands; and those that demand none.
         self._claims_by_label: dict[str, dict[str, dict[Identity, None]]] = {}
@@ -52,8 +52,18 @@ class Placement:
 
     def name_owner(self, name: str) -> Key | None:
         """The resource that is meant by a name alone: of several with the same name the oldest is."""
-        ages = ((self._age(key), key) for key in self._by_name.get(name, {}))
+        ages = ((since, key) for key, since in self._by_name.get(name, {}).items())
         return min(ages, default=("", None))[1]
+
+    def put_name(self, resource: Key, since: str | None) -> None:
+        """Take in that a resource is there since a time, whether it claims anything or not; None: it is gone."""
+        named = self._by_name.setdefault(resource.name, {})
+        if since is None:
+            named.pop(resource, None)
+        else:
+            named[resource] = since
+        if not named:
+            del self._by_name[resource.name]
 
     def put(self, resource: Key, claims: tuple[Claim, ...]) -> set[str]:
         """Take a resource's new claims for its old ones; the answer is the nodes that this concerns."""
@@ -62,11 +72,6 @@ class Placement:
             concerned.update(self._forget(claim))
         if claims:
             self._claims[resource] = claims
-            self._by_name.setdefault(resource.name, {})[resource] = None
-        elif named := self._by_name.get(resource.name):
-            named.pop(resource, None)
-            if not named:
-                del self._by_name[resource.name]
         for claim in claims:
             concerned.update(self._learn(claim))
         for node in concerned:
@@ -183,9 +188,6 @@ class Placement:
                     by_value.setdefault(value, {})[node.metadata.name] = None
             self._nodes_by_label[label] = by_value
         return self._nodes_by_label[label]
-
-    def _age(self, resource: Key) -> str:
-        return self._claims[resource][0].resource.metadata.creation_timestamp or ""
 
 
 def _find_anchors(claim: Claim) -> Iterator[tuple[str, str]]:

@@ -166,6 +166,8 @@ class Wiring:
     def _put_claims(self, key: Key, resource: SchedExt | None, uids: Iterable[str]) -> None:
         world = self._world
         before = world.placement.name_owner(key.name)
+        # A suspended one keeps its name: a node that is reserved for it must not go to a namesake.
+        world.placement.put_name(key, (resource.metadata.creation_timestamp or "") if resource else None)
         names = world.placement.put(key, self._make_claims(resource))
         meant = {before, world.placement.name_owner(key.name)}
         for other in meant - {None, key} if len(meant) > 1 else ():  # somebody else is meant by the name alone
