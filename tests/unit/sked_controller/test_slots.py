@@ -397,3 +397,16 @@ def test_without_the_right_to_label_nodes_nothing_is_deleted_and_it_is_told() ->
     cluster.work()
     assert cluster.on("n1") == ["special"]
     assert cluster.condition("special", "Conflicted") == ("False", "NoOverlap")
+
+
+def test_winner_stays_ready_while_a_weaker_one_comes() -> None:
+    cluster = make_cluster()
+    cluster.apply_resource("older")
+    cluster.work()
+    cluster.events.clear()
+    cluster.apply_resource("younger", priority=-1)
+    cluster.run()
+    assert cluster.get("daemonsets", "older")["spec"]["updateStrategy"]["type"] == "OnDelete"
+    assert cluster.condition("older", "Ready") == ("True", "Ready")
+    cluster.work()
+    assert not [event for event in cluster.events if event[0] == "older"], "nothing happened to it"

@@ -67,7 +67,8 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
         plan.apply is None
         and not plan.waiting
         and not plan.standing.pending
-        and seen.status.observed_generation >= seen.metadata.generation
+        # What follows the slot is rolled by sked, which knows its pods itself: a neighbour that comes is no rollout.
+        and (follows_slot(seen) or seen.status.observed_generation >= seen.metadata.generation)
         and missing == 0
         and leaving <= 0
         and updated + excused >= counts.desired
