@@ -11,7 +11,7 @@ from typing import Self
 
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError
 from schedkit.host.containers import read_last_lines
-from schedkit.host.explain import Evidence, explain
+from schedkit.host.explain import FailureEvidence, explain
 from schedkit.host.managed import decide_attachment, read_slot
 from schedkit.host.model import Attached, Attachment, Machine
 from schedkit.host.slot import name_ops
@@ -31,7 +31,7 @@ _LOOK_SOON_SECONDS = 0.05  # where no event will
 _LOOK_CLOSELY_SECONDS = 0.01  # between the kernel saying enabled and counting it
 
 
-class Attempt:
+class AttachAttempt:
     """One try; entered before the container starts, so that nothing the kernel says is missed."""
 
     def __init__(self, machine: Machine, runtime: Runtime, id: str, scheduler: str) -> None:
@@ -174,7 +174,7 @@ class Attempt:
             occupant = f"{name_ops(now)} is attached, {describe_holder(holder)}"
         lines = self._log.read_lines()
         return explain(
-            Evidence(
+            FailureEvidence(
                 scheduler=self._scheduler,
                 log=read_last_lines(self._runtime, self._id, since=self._since),
                 ended=ended,

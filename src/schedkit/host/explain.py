@@ -16,7 +16,7 @@ _SIGNALS = {9: "SIGKILL (out of memory, or killed by hand)", 11: "SIGSEGV", 6: "
 _NO_FAULT = ("unregistered", "disabled by sysrq", "parent scheduler")  # reasons of exit kinds 64 to 68
 
 
-class Evidence(NamedTuple):
+class FailureEvidence(NamedTuple):
     """What was seen of one try."""
 
     scheduler: str
@@ -34,7 +34,7 @@ class Evidence(NamedTuple):
     checks: Sequence[Check] = ()
 
 
-def explain(evidence: Evidence) -> SchedulerError:
+def explain(evidence: FailureEvidence) -> SchedulerError:
     """The most telling thing that was seen, as an error with its exit code, a hint, and the scheduler's last lines."""
     return (
         _explain_ejection(evidence)
@@ -47,7 +47,7 @@ def explain(evidence: Evidence) -> SchedulerError:
 def explain_end(scheduler: str, log: tuple[str, ...], exit_code: int | None) -> SchedulerError:
     """Why one that was attached has ended, as far as it said so itself."""
     return explain(
-        Evidence(
+        FailureEvidence(
             scheduler=scheduler,
             log=log,
             ended=True,
@@ -155,7 +155,7 @@ _BUSY = r"\bEBUSY\b|Device or resource busy|os error 16\)|error:? -16\b|another 
 _MISSING_EXECUTABLE = {126: "its program cannot be executed", 127: "its program was not found in the image"}
 
 
-def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
+def _explain_ejection(evidence: FailureEvidence) -> SchedulerError | None:
     if _shows_usage(evidence.log) and not evidence.came:  # it never tried, and a help text names many things
         return None
     own = _find_own_ejection(evidence)
@@ -185,7 +185,7 @@ def _explain_ejection(evidence: Evidence) -> SchedulerError | None:
     )
 
 
-def _find_ejection(evidence: Evidence, *, likely: bool) -> Ejection | None:
+def _find_ejection(evidence: FailureEvidence, *, likely: bool) -> Ejection | None:
     """What the kernel said of this scheduler's end; if `likely` will do, of one that came since the start, too."""
     ejection = evidence.ejection
     if not isinstance(ejection, Ejection) or not ejection.is_fault:
@@ -194,14 +194,14 @@ def _find_ejection(evidence: Evidence, *, likely: bool) -> Ejection | None:
     return ejection if unnamed or _is_its(evidence, ejection) else None
 
 
-def _is_its(evidence: Evidence, ejection: Ejection) -> bool:
+def _is_its(evidence: FailureEvidence, ejection: Ejection) -> bool:
     """Whether the kernel speaks of this scheduler."""
     if evidence.ops is not None:
         return ejection.ops == evidence.ops
     return is_same_scheduler(evidence.scheduler, ejection.ops)
 
 
-def _find_own_ejection(evidence: Evidence) -> tuple[str, str] | None:
+def _find_own_ejection(evidence: FailureEvidence) -> tuple[str, str] | None:
     """What a scheduler that was thrown out says itself: scx's `EXIT: reason (message)`, and our fixtures' line.
 
     Nothing where the kernel's count of attaches and its log both say that it was never there.
@@ -226,7 +226,7 @@ def _name_kind(reason: str) -> str:
     return "BPF error" if "scx_bpf_error" in reason else "error"
 
 
-def _explain_busy(evidence: Evidence) -> SchedulerError | None:
+def _explain_busy(evidence: FailureEvidence) -> SchedulerError | None:
     busy = _find(_BUSY, evidence.log)
     if evidence.occupant:
         return SlotTakenError(
@@ -244,7 +244,7 @@ def _explain_busy(evidence: Evidence) -> SchedulerError | None:
     )
 
 
-def _explain_rejection(evidence: Evidence) -> SchedulerError | None:
+def _explain_rejection(evidence: FailureEvidence) -> SchedulerError | None:
     # What still runs was not refused, nor what ended in peace, whatever it prints; a help text names many things.
     if not evidence.ended or evidence.exit_code == 0 or evidence.came or _shows_usage(evidence.log):
         return None
@@ -272,7 +272,7 @@ def _find_verdict(log: Sequence[str]) -> str:
     return ""
 
 
-def _explain_absence(evidence: Evidence) -> SchedulerError:
+def _explain_absence(evidence: FailureEvidence) -> SchedulerError:
     if evidence.doubt:
         return NotAttachedError(
             f"whether {evidence.scheduler} attached is not known: {evidence.doubt}",

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from schedkit.errors import NotFoundError
 from schedkit.host import containers
-from schedkit.host.attaching import Attempt
+from schedkit.host.attaching import AttachAttempt
 from schedkit.host.lock import hold_lock
 from schedkit.host.model import Attached, Host, Managed, RunRequest, Verify
 from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
@@ -73,7 +73,7 @@ def run(host: Host, request: RunRequest, verify: Verify) -> Attached:
 
 def _start(host: Host, id: str, request: RunRequest, spec: ContainerSpec) -> Attached:
     runtime = host.runtimes.chosen
-    with Attempt(host.machine, runtime, id, request.scheduler) as attempt:
+    with AttachAttempt(host.machine, runtime, id, request.scheduler) as attempt:
         host.talk.step(f"starting {spec.name}")
         attempt.start()
         if not request.wait:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UnavailableError
-from schedkit.host.attaching import Attempt
+from schedkit.host.attaching import AttachAttempt
 from schedkit.host.containers import kill, read_last_lines
 from schedkit.host.errors import SlotTakenError
 from schedkit.host.explain import explain_end
@@ -148,7 +148,7 @@ class _Supervisor:
         """Start it and tell what happened; one that does not attach is ended, which is a failure like others."""
         check_free(observe(self._machine, Runtimes([self._runtime])), scheduler)
         try:
-            with Attempt(self._machine, self._runtime, self._id, scheduler) as attempt:
+            with AttachAttempt(self._machine, self._runtime, self._id, scheduler) as attempt:
                 attempt.start()
                 attached = attempt.wait(ATTACH_SECONDS)
         except NotFoundError:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from schedkit.errors import SchedkitError, UsageError
 from schedkit.host import containers
-from schedkit.host.attaching import Attempt
+from schedkit.host.attaching import AttachAttempt
 from schedkit.host.errors import NotAttachedError, NotDetachedError, RolledBackError, SchedulerError
 from schedkit.host.lock import hold_lock
 from schedkit.host.model import Attachment, Host, Managed, Observed, RunRequest, Switched, Talk, Verify
@@ -88,7 +88,7 @@ def _exchange(
 ) -> Switched:
     machine, talk = host.machine, host.talk
     with (
-        Attempt(machine, host.runtimes.chosen, id, request.scheduler) as attempt,
+        AttachAttempt(machine, host.runtimes.chosen, id, request.scheduler) as attempt,
         Changes(machine.root) as changes,
     ):
         free_since = None
@@ -133,7 +133,7 @@ def _bring_back(host: Host, old: _Old, request: RunRequest, error: BaseException
     try:
         if runtime.fetch_container(id).state is not ContainerState.EXITED:
             containers.end(runtime, id, STOP_SECONDS)  # it may be just leaving
-        with Attempt(host.machine, runtime, id, old.managed.scheduler) as attempt:
+        with AttachAttempt(host.machine, runtime, id, old.managed.scheduler) as attempt:
             attempt.start()
             if old.attached:
                 attempt.wait(max(_BACK_SECONDS, request.timeout))

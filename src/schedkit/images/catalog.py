@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UsageError
-from schedkit.images.catalog_document import LARGEST, Entry, parse_catalog
+from schedkit.images.catalog_document import LARGEST, CatalogEntry, parse_catalog
 from schedkit.images.catalog_remote import fetch_copy, read_copy, write_copy
 from schedkit.images.reference import DEFAULT_TAG, Reference, is_url, parse_reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
 
-__all__ = ["Catalog", "Entry", "load_catalog", "update_catalogs"]
+__all__ = ["Catalog", "CatalogEntry", "load_catalog", "update_catalogs"]
 
 BUILT_IN = "built-in"
 BUILT_IN_FILE = Path(__file__).with_name("catalog.json")
@@ -20,7 +20,7 @@ BUILT_IN_FILE = Path(__file__).with_name("catalog.json")
 class Catalog:
     """All entries of all sources; where two have the same name, the first source's counts."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, CatalogEntry]
     warnings: tuple[str, ...] = ()  # sources of which the last good copy, or nothing, was used, and why
 
     def find(self, text: str) -> Reference:
@@ -54,7 +54,7 @@ def load_catalog(
     sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS, *, offline: bool = False
 ) -> Catalog:
     """`sources` before the built-in one; a URL is fetched at its first use only, and never if `offline`."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CatalogEntry] = {}
     warnings: list[str] = []
     for source in sources:
         found = _load_url(source, cache, settings, warnings, offline=offline) if is_url(source) else _read_file(source)
@@ -86,7 +86,7 @@ def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySetti
 
 def _load_url(
     url: str, cache: Path, settings: RegistrySettings, warnings: list[str], *, offline: bool
-) -> dict[str, Entry]:
+) -> dict[str, CatalogEntry]:
     if copy := read_copy(url, cache):
         return parse_catalog(copy.data, url)
     if offline:
@@ -106,7 +106,7 @@ def _load_url(
     return parse_catalog(copy.data, url)
 
 
-def _read_file(source: str) -> dict[str, Entry]:
+def _read_file(source: str) -> dict[str, CatalogEntry]:
     """A file that the user named must be there and right: without it a name might mean another image."""
     try:
         with Path(source).open("rb") as file:
@@ -118,11 +118,11 @@ def _read_file(source: str) -> dict[str, Entry]:
     return parse_catalog(data, source)
 
 
-def _read_built_in() -> dict[str, Entry]:
+def _read_built_in() -> dict[str, CatalogEntry]:
     return parse_catalog(BUILT_IN_FILE.read_bytes(), BUILT_IN)
 
 
-def _compare(before: Mapping[str, Entry], after: Mapping[str, Entry]) -> str:
+def _compare(before: Mapping[str, CatalogEntry], after: Mapping[str, CatalogEntry]) -> str:
     new = sorted(after.keys() - before.keys())
     gone = sorted(before.keys() - after.keys())
     other = sorted(name for name in before.keys() & after.keys() if before[name] != after[name])

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One scheduler."""
 
     name: str
@@ -24,7 +24,7 @@ class Entry:
     origin: str = ""  # which catalog it came from: `built-in`, a path, a URL
 
 
-def parse_catalog(data: bytes, origin: str) -> dict[str, Entry]:
+def parse_catalog(data: bytes, origin: str) -> dict[str, CatalogEntry]:
     """All entries, or BadDataError: a catalog is right as a whole or not used."""
     if len(data) > LARGEST:
         raise BadDataError(f"the catalog {origin} has more than {LARGEST} bytes")
@@ -39,7 +39,7 @@ def parse_catalog(data: bytes, origin: str) -> dict[str, Entry]:
     return {name: _parse_entry(name, entry, origin) for name, entry in document.items()}
 
 
-def _parse_entry(name: str, entry: object, origin: str) -> Entry:
+def _parse_entry(name: str, entry: object, origin: str) -> CatalogEntry:
     def wrong(why: str) -> BadDataError:
         return BadDataError(f"the catalog {origin}: the entry {name[:64]!r} {why}")
 
@@ -54,7 +54,7 @@ def _parse_entry(name: str, entry: object, origin: str) -> Entry:
     description = entry.get("description", "")
     if not isinstance(description, str) or not description.isprintable() or len(description) > LONGEST_DESCRIPTION:
         raise wrong(f"has a description that is not one line of text of at most {LONGEST_DESCRIPTION} characters")
-    return Entry(name, image, description, origin)
+    return CatalogEntry(name, image, description, origin)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Endpoint:
         return HUB_API if self.registry == HUB else self.registry
 
 
-class Client:
+class RegistryClient:
     """Gets things from endpoints; safe to share between threads."""
 
     def __init__(self, transport: Transport, find: Callable[[str, str], Found]) -> None:

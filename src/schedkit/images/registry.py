@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.images.blobs import stream_blob
-from schedkit.images.client import Client, Endpoint
+from schedkit.images.client import Endpoint, RegistryClient
 from schedkit.images.connections import CONNECT_SECONDS, READ_SECONDS
 from schedkit.images.credentials import Found, find_credentials
 from schedkit.images.documents import (
@@ -65,7 +65,7 @@ class Registry:
         self._transport = Transport(
             settings, environ=environ, sleep=sleep, connect_seconds=connect_seconds, read_seconds=read_seconds
         )
-        self._client = Client(self._transport, self._find)
+        self._client = RegistryClient(self._transport, self._find)
 
     def fetch_tags(self, reference: Reference) -> list[str]:
         """All tags of a repository, through all pages, newest version first (latest before all)."""

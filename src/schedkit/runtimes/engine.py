@@ -22,7 +22,7 @@ from schedkit.runtimes.engine_answers import (
 )
 from schedkit.runtimes.labels import PROVIDER, Label
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
-from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Answer, Door
+from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Door, EngineAnswer
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
 _API = (1, 44)
@@ -206,7 +206,7 @@ class Engine:
         seconds = None if follow else READ_SECONDS
         with self._door.open("GET", target, wish, query=query, seconds=seconds) as (response, _):
             if response.status != 200:
-                raise self._failure(Answer(response.status, {}, response.read(_PIECE)), wish)
+                raise self._failure(EngineAnswer(response.status, {}, response.read(_PIECE)), wish)
             while framed and len(header := response.read(8)) == 8:
                 # Four bytes say which stream it is, four how much of it follows.
                 left = int.from_bytes(header[4:])
@@ -355,7 +355,7 @@ class Engine:
         query: Mapping[str, str] | None = None,
         body: object = None,
         seconds: float | None = None,
-    ) -> Answer:
+    ) -> EngineAnswer:
         seconds = READ_SECONDS if seconds is None else seconds
         return self._door.call(method, self._api_prefix() + target, wish, query=query, body=body, seconds=seconds)
 
@@ -364,14 +364,14 @@ class Engine:
             self._prefix = _choose_prefix(self._ping().headers.get("api-version", ""))
         return self._prefix
 
-    def _ping(self) -> Answer:
+    def _ping(self) -> EngineAnswer:
         wish = "say which version it is"
         answer = self._door.call("GET", "/_ping", wish)
         if answer.status != 200:
             raise self._failure(answer, wish)
         return answer
 
-    def _failure(self, answer: Answer, wish: str) -> SchedkitError:
+    def _failure(self, answer: EngineAnswer, wish: str) -> SchedkitError:
         return parse_failure(self.driver, answer.status, parse_message(answer.body), wish)
 
     def _senseless(self, wish: str) -> BadDataError:

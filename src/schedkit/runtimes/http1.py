@@ -24,7 +24,7 @@ def format_request(method: str, target: str, headers: Mapping[str, str], body: b
     return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
 
 
-class Response:
+class EngineResponse:
     """An answer: its head has been read, its body is still to come."""
 
     def __init__(self, stream: BufferedIOBase) -> None:

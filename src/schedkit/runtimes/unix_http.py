@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from schedkit.deadlines import TimedReader
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
-from schedkit.runtimes.http1 import Response, format_request
+from schedkit.runtimes.http1 import EngineResponse, format_request
 
 READ_SECONDS = 30.0  # for what reads more than that
 CHANGE_SECONDS = 120.0  # for what makes, starts, signals or removes something
@@ -19,7 +19,7 @@ _PIECE = 64 * 1024
 _MOST = 16 * 1024 * 1024  # of an answer that is read whole
 
 
-class Answer(NamedTuple):
+class EngineAnswer(NamedTuple):
     """What came back, read whole."""
 
     status: int
@@ -43,7 +43,7 @@ class Door:
         query: Mapping[str, str] | None = None,
         body: object = None,
         seconds: float = READ_SECONDS,
-    ) -> Answer:
+    ) -> EngineAnswer:
         """Ask and read the whole answer, all within `seconds`."""
         with self.open(method, target, wish, query=query, body=body, seconds=seconds, whole=True) as (response, _):
             pieces: list[bytes] = []
@@ -53,7 +53,7 @@ class Door:
                 size += len(piece)
                 if size > _MOST:
                     raise BadDataError(f"{self.driver} was asked to {wish} and answered more than {_MOST} bytes")
-            return Answer(response.status, response.headers, b"".join(pieces))
+            return EngineAnswer(response.status, response.headers, b"".join(pieces))
 
     @contextmanager
     def open(
@@ -67,7 +67,7 @@ class Door:
         headers: Mapping[str, str] | None = None,
         seconds: float | None = READ_SECONDS,
         whole: bool = False,
-    ) -> Iterator[tuple[Response, socket.socket]]:
+    ) -> Iterator[tuple[EngineResponse, socket.socket]]:
         """Ask, and read the answer as it comes. Leaving hangs up.
 
         `seconds` bounds the way to the answer's body, and then each silence, or with `whole` all of it; None does not.
@@ -85,7 +85,7 @@ class Door:
                 connection.sendall(format_request(method, url, fields, content))
                 reader = TimedReader(connection, deadline)
                 with BufferedReader(reader) as stream:
-                    response = Response(stream)
+                    response = EngineResponse(stream)
                     if not whole:
                         reader.deadline = None
                         connection.settimeout(seconds)

@@ -1,6 +1,6 @@
 """The sigstore bundle, as cosign v3 attaches it: a signed statement about an image, and what vouches for it."""
 
-from schedkit.trust.evidence import MOST_ENTRIES, MOST_HASHES, MOST_TIMESTAMPS, Entry, Evidence, Proof
+from schedkit.trust.evidence import MOST_ENTRIES, MOST_HASHES, MOST_TIMESTAMPS, Evidence, EvidenceEntry, Proof
 from schedkit.trust.model import Format
 from schedkit.trust.reading import Fields, MalformedError, decode_base64, parse_object
 
@@ -99,9 +99,9 @@ def _parse_signer(material: Fields) -> tuple[bytes | None, str]:
     raise MalformedError("the bundle says neither which certificate nor which key signed it")
 
 
-def _parse_entry(entry: Fields) -> Entry:
+def _parse_entry(entry: Fields) -> EvidenceEntry:
     promise = entry.inner("inclusionPromise") if entry.has("inclusionPromise") else None
-    return Entry(
+    return EvidenceEntry(
         body=entry.bytes("canonicalizedBody"),
         log_id=entry.inner("logId").bytes("keyId"),
         index=entry.number("logIndex") if entry.has("logIndex") else 0,

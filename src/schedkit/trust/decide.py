@@ -19,7 +19,7 @@ from schedkit.trust.errors import (
     UnverifiedError,
 )
 from schedkit.trust.judging import Accepted, judge
-from schedkit.trust.model import Attempt, RefusalReason, Signature, SignerKind, Verdict
+from schedkit.trust.model import RefusalReason, RejectedSignature, Signature, SignerKind, Verdict
 from schedkit.trust.policy import Policy, Rule
 from schedkit.trust.reading import MalformedError
 from schedkit.trust.roots import Roots
@@ -108,7 +108,7 @@ class _Search:
         self._rule = rule
         self._roots = roots
         self._accepted: list[Accepted] = []
-        self._attempts: list[Attempt] = []
+        self._attempts: list[RejectedSignature] = []
         self._attested = False
 
     def run(self) -> tuple[Signature, ...]:
@@ -123,7 +123,7 @@ class _Search:
                 if count_signers(self._accepted) >= self._rule.threshold:
                     return tuple(accepted.signature for accepted in self._accepted)
         except TooMuchError as error:
-            self._attempts.append(Attempt("the rest", "", str(error), RefusalReason.BAD_SIGNATURE))
+            self._attempts.append(RejectedSignature("the rest", "", str(error), RefusalReason.BAD_SIGNATURE))
         raise self._refuse()
 
     def _try(self, candidate: Candidate) -> None:
@@ -147,7 +147,7 @@ class _Search:
     def _note(
         self, candidate: Candidate, reason: RefusalReason, problem: str, who: str = "", *, proven: bool = True
     ) -> None:
-        self._attempts.append(Attempt(candidate.what, _clean(who), _clean(problem), reason, proven))
+        self._attempts.append(RejectedSignature(candidate.what, _clean(who), _clean(problem), reason, proven))
 
     def _refuse(self) -> Refusal:
         image, rule, attempts = self._image, self._rule, self._attempts

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from schedkit.errors import BadDataError, ExitCode, SchedkitError
-from schedkit.trust.model import Attempt, RefusalReason
+from schedkit.trust.model import RefusalReason, RejectedSignature
 
 
 class PolicyError(BadDataError):
@@ -15,7 +15,7 @@ class PolicyError(BadDataError):
 class Refusal(SchedkitError):
     """The image may not run; `attempts` are the signatures that were tried."""
 
-    def __init__(self, message: str, *, hint: str = "", attempts: Sequence[Attempt] = ()) -> None:
+    def __init__(self, message: str, *, hint: str = "", attempts: Sequence[RejectedSignature] = ()) -> None:
         super().__init__(message, hint=hint)
         self.attempts = tuple(attempts)
 
@@ -83,7 +83,7 @@ REFUSALS: dict[RefusalReason, type[Refusal]] = {
 
 
 class Problem(Exception):
-    """What is wrong with one signature; it never leaves this room, as decide makes an Attempt of it."""
+    """What is wrong with one signature; it stays in this package: decide makes a RejectedSignature of it."""
 
     def __init__(self, reason: RefusalReason, text: str, who: str = "", *, proven: bool = True) -> None:
         super().__init__(text)

@@ -21,7 +21,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EvidenceEntry:
     """A log entry as it was brought along; nothing of it is checked."""
 
     body: bytes
@@ -43,6 +43,6 @@ class Evidence:
     signature: bytes
     certificate: bytes | None  # DER; None where it was made with a key
     hint: str  # which key it says it was made with, if it says
-    entries: tuple[Entry, ...]
+    entries: tuple[EvidenceEntry, ...]
     timestamps: tuple[bytes, ...]  # RFC 3161, DER
     proof_needed: bool  # a SET alone is not enough in this format

@@ -7,7 +7,7 @@ from datetime import datetime
 from schedkit.trust.errors import PolicyError, Problem, bad_signature
 from schedkit.trust.evidence import Evidence
 from schedkit.trust.identities import Identity
-from schedkit.trust.keys import Key, encode_key, is_signed_by
+from schedkit.trust.keys import VerificationKey, encode_key, is_signed_by
 from schedkit.trust.log import check_log, check_periods
 from schedkit.trust.model import LogEntry, RefusalReason, Signature, SignerKind
 from schedkit.trust.policy import Rule
@@ -20,7 +20,7 @@ class Accepted:
     """A good signature, and whose of the rule it is."""
 
     signature: Signature
-    wanted: frozenset[Key | Identity]
+    wanted: frozenset[VerificationKey | Identity]
 
 
 def judge(evidence: Evidence, digest: str, rule: Rule, roots: Roots) -> Accepted:
@@ -35,7 +35,7 @@ def judge(evidence: Evidence, digest: str, rule: Rule, roots: Roots) -> Accepted
     raise _explain_key(evidence, rule)
 
 
-def _judge_key(evidence: Evidence, keys: list[Key], rule: Rule, roots: Roots) -> Accepted:
+def _judge_key(evidence: Evidence, keys: list[VerificationKey], rule: Rule, roots: Roots) -> Accepted:
     """Check a signature that a key of the rule has made.
 
     1. signature over the message, with the key (by `judge`)

@@ -20,7 +20,7 @@ class KeyProblem(ValueError):
 
 
 @dataclass(frozen=True)
-class Key:
+class VerificationKey:
     """A key that a policy names."""
 
     path: str  # as the policy writes it
@@ -31,7 +31,7 @@ class Key:
         return f"key {self.fingerprint} ({self.path})"
 
 
-def parse_key(data: bytes, path: str) -> Key:
+def parse_key(data: bytes, path: str) -> VerificationKey:
     """A public key in PEM; KeyProblem for what is none, or none that we take."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -46,7 +46,7 @@ def parse_key(data: bytes, path: str) -> Key:
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
         raise KeyProblem("it is not a public key in PEM") from error
-    return Key(path, make_fingerprint(encode_key(public)), public)
+    return VerificationKey(path, make_fingerprint(encode_key(public)), public)
 
 
 def check_key(key: object) -> "PublicKey":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from schedkit.trust.errors import Problem, bad_signature
-from schedkit.trust.evidence import Entry, Evidence, Proof
+from schedkit.trust.evidence import Evidence, EvidenceEntry, Proof
 from schedkit.trust.keys import is_signed_by
 from schedkit.trust.model import LogEntry, RefusalReason
 from schedkit.trust.reading import MalformedError, decode_base64
@@ -54,7 +54,7 @@ def check_periods(evidence: Evidence, logs: Sequence[Log], times: Sequence[datet
                 )
 
 
-def _check_entry(entry: Entry, log: Log, *, proof_needed: bool) -> LogEntry:
+def _check_entry(entry: EvidenceEntry, log: Log, *, proof_needed: bool) -> LogEntry:
     """That the log holds the entry, by all that it says to prove it."""
     if entry.promise is None and entry.proof is None:
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof")
@@ -72,7 +72,7 @@ def _check_entry(entry: Entry, log: Log, *, proof_needed: bool) -> LogEntry:
     return LogEntry(entry.log_id.hex(), index, integrated)
 
 
-def _check_set(entry: Entry, promise: bytes, log: Log) -> datetime:
+def _check_set(entry: EvidenceEntry, promise: bytes, log: Log) -> datetime:
     """The time that the log signed together with the entry (SET, signed entry timestamp)."""
     if entry.integrated is None or entry.integrated > LATEST:
         raise bad_signature("its log entry has a SET and no time")

@@ -50,7 +50,7 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class Attempt:
+class RejectedSignature:
     """A signature that was tried and is not trusted."""
 
     what: str  # where it lies: `sha256-….sig layer 2`, `referrer sha256:…`

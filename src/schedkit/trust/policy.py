@@ -10,7 +10,7 @@ from pathlib import Path
 
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
-from schedkit.trust.keys import Key
+from schedkit.trust.keys import VerificationKey
 
 LARGEST = 256 * 1024
 BUILT_IN = "built-in"
@@ -30,7 +30,7 @@ class Rule:
 
     name: str  # for people: the patterns, or `default`
     images: tuple[str, ...] = ()  # none: all images
-    keys: tuple[Key, ...] = ()
+    keys: tuple[VerificationKey, ...] = ()
     identities: tuple[Identity, ...] = ()
     threshold: int = 1  # how many different ones of these
     require_log: bool | None = None  # None: for identities yes, for keys no

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard, TypeVar
 from schedkit.images.reference import normalize_registry
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
-from schedkit.trust.keys import Key, KeyProblem, parse_key
+from schedkit.trust.keys import KeyProblem, VerificationKey, parse_key
 from schedkit.trust.policy import LARGEST, Policy, Root, Rule
 from schedkit.trust.trusted_root import parse_trusted_root
 
@@ -91,7 +91,7 @@ class _Reader:
             self._value(table, "trustedRoot", self._root, None),
         )
 
-    def _key(self, node: "Node") -> Key:
+    def _key(self, node: "Node") -> VerificationKey:
         table = self._table(node, ("path",), "a key")
         if "path" not in table:
             raise self._wrong(node, "a key without a path", "path: cosign.pub")

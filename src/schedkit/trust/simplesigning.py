@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from schedkit.trust.evidence import Entry, Evidence
+from schedkit.trust.evidence import Evidence, EvidenceEntry
 from schedkit.trust.model import Format
 from schedkit.trust.reading import MalformedError, decode_base64, parse_object
 
@@ -55,10 +55,10 @@ def _parse_certificate(text: str) -> bytes:
         raise MalformedError("the certificate cannot be read") from error
 
 
-def _parse_entry(text: str) -> Entry:
+def _parse_entry(text: str) -> EvidenceEntry:
     document = parse_object(text, "the log entry")
     payload = document.inner("Payload")
-    return Entry(
+    return EvidenceEntry(
         body=payload.bytes("body"),
         log_id=payload.hexadecimal("logID"),
         index=payload.number("logIndex"),

@@ -14,7 +14,7 @@ from schedkit.sked.kube.certificates import make_self_signed
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.config import Access, read_access
 from schedkit.sked.kube.connection import UntrustedServerError
-from schedkit.sked.kube.credentials import FixedCredentials, Identity, TokenFile
+from schedkit.sked.kube.credentials import ApiIdentity, FixedCredentials, TokenFile
 from schedkit.sked.kube.errors import (
     ApiAlreadyExistsError,
     ApiConflictError,
@@ -326,7 +326,7 @@ def test_server_of_another_authority_is_not_talked_to(cluster: Cluster) -> None:
 
 def test_nobody_is_nobody(cluster: Cluster) -> None:
     async def test() -> None:
-        async with Client(access_with(cluster, credentials=FixedCredentials(Identity()))) as client:
+        async with Client(access_with(cluster, credentials=FixedCredentials(ApiIdentity()))) as client:
             with pytest.raises((ApiForbiddenError, ApiUnauthorizedError)):
                 await client.fetch(NAMESPACES, Object, "default")
 

@@ -20,7 +20,7 @@ from schedkit.trust.errors import (
     UnsignedError,
     UntrustedError,
 )
-from schedkit.trust.evidence import Entry
+from schedkit.trust.evidence import EvidenceEntry
 from schedkit.trust.identities import Identity, Pattern, Signer
 from schedkit.trust.model import Verdict
 from tests.integration.images.pushing import Pusher, digest_of
@@ -82,7 +82,7 @@ def believe_place(patch: pytest.MonkeyPatch, image: Signed) -> None:
 def believe_time(patch: pytest.MonkeyPatch, _: Signed) -> None:
     """The time beside a log entry is taken as it is, though the log signed another."""
 
-    def read(entry: Entry, *_: object) -> datetime:
+    def read(entry: EvidenceEntry, *_: object) -> datetime:
         return datetime.fromtimestamp(entry.integrated or 0, UTC)
 
     patch.setattr("schedkit.trust.log._check_set", read)

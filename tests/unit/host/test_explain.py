@@ -3,7 +3,7 @@
 import pytest
 
 from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
-from schedkit.host.explain import Evidence, explain, explain_end
+from schedkit.host.explain import FailureEvidence, explain, explain_end
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.log import Ejection
 from schedkit.kernel.state import KernelState, State
@@ -40,7 +40,7 @@ Caused by:
 STALL = 'ejected schedkit_stall: kind=1026 code=0 reason="runnable task stall" message="sh[214] failed to run for 5.1s"'
 
 
-def see(log: str = "", **fields: object) -> Evidence:
+def see(log: str = "", **fields: object) -> FailureEvidence:
     evidence = {
         "scheduler": "scx_x",
         "log": tuple(log.splitlines()),
@@ -50,7 +50,7 @@ def see(log: str = "", **fields: object) -> Evidence:
         "ejection": None,
         "kernel": KernelState(State.DISABLED),
     }
-    return Evidence(**(evidence | fields))  # type: ignore[arg-type]
+    return FailureEvidence(**(evidence | fields))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedkit.runtimes.http1 import Response, format_request
+from schedkit.runtimes.http1 import EngineResponse, format_request
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ANSWERS = {
@@ -55,8 +55,8 @@ class Wire:
         return io.BufferedReader(io.BytesIO(self._content))
 
 
-def open_answer(content: bytes) -> Response:
-    return Response(Wire(content).makefile("rb"))
+def open_answer(content: bytes) -> EngineResponse:
+    return EngineResponse(Wire(content).makefile("rb"))
 
 
 @pytest.mark.parametrize("content", ANSWERS.values(), ids=ANSWERS)

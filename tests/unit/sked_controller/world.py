@@ -23,7 +23,7 @@ from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status_writer import StatusWriter
 from schedkit.sked.controller.wiring import Wiring, make_informers, make_world
 from schedkit.sked.kube.client import Client, Preconditions
-from schedkit.sked.kube.errors import ApiError, Status, make_api_error
+from schedkit.sked.kube.errors import ApiError, ApiStatus, make_api_error
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Key, Object, ObjectMeta
@@ -40,7 +40,7 @@ atexit.register(_loop.close)
 
 
 def refusal(code: int, reason: str, message: str = "no") -> ApiError:
-    return make_api_error(Status(code=code, reason=reason, message=message), "apply")
+    return make_api_error(ApiStatus(code=code, reason=reason, message=message), "apply")
 
 
 class World:

@@ -8,7 +8,7 @@ from aiohttp import web
 from schedkit.sked.kube.client import ATTEMPTS, Client
 from schedkit.sked.kube.config import Access
 from schedkit.sked.kube.connection import NeverSentError
-from schedkit.sked.kube.credentials import FixedCredentials, Identity
+from schedkit.sked.kube.credentials import ApiIdentity, FixedCredentials
 from schedkit.sked.kube.errors import (
     ApiAlreadyExistsError,
     ApiConflictError,
@@ -17,10 +17,10 @@ from schedkit.sked.kube.errors import (
     ApiForbiddenError,
     ApiInvalidError,
     ApiNotFoundError,
+    ApiStatus,
     ApiTooManyRequestsError,
     ApiUnauthorizedError,
     ConnectionLostError,
-    Status,
     UnexpectedAnswerError,
     make_api_error,
 )
@@ -127,7 +127,7 @@ def test_create_is_sent_again_when_the_server_says_so_or_was_never_reached() -> 
             await client.create(NODES, Object, Object())
         assert len(script.requests) == 2
         naps = Naps()
-        nowhere = Access(server="http://127.0.0.1:9", credentials=FixedCredentials(Identity()))
+        nowhere = Access(server="http://127.0.0.1:9", credentials=FixedCredentials(ApiIdentity()))
         async with Client(nowhere, sleep=naps) as client:
             with pytest.raises(NeverSentError, match="create nodes: 127"):
                 await client.create(NODES, Object, Object())
@@ -140,10 +140,10 @@ class Renewable:
     def __init__(self, *tokens: str) -> None:
         self._tokens = list(tokens)
 
-    async def fetch(self) -> Identity:
-        return Identity(f"Bearer {self._tokens[0]}")
+    async def fetch(self) -> ApiIdentity:
+        return ApiIdentity(f"Bearer {self._tokens[0]}")
 
-    def forget(self, refused: Identity) -> None:
+    def forget(self, refused: ApiIdentity) -> None:
         if len(self._tokens) > 1 and refused.authorization.endswith(self._tokens[0]):
             self._tokens.pop(0)
 
@@ -229,7 +229,7 @@ def test_refusal_of_the_object_itself_is_permanent_and_not_sent_again() -> None:
     ],
 )
 def test_permanent_is_what_only_a_change_can_help(code: int, reason: str, message: str, permanent: bool) -> None:
-    error = make_api_error(Status(code=code, reason=reason, message=message), "apply Thing a")
+    error = make_api_error(ApiStatus(code=code, reason=reason, message=message), "apply Thing a")
     assert error.is_permanent is permanent
 
 

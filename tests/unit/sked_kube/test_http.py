@@ -10,13 +10,15 @@ import pytest
 
 from schedkit.sked.kube import http
 from schedkit.sked.kube.certificates import make_self_signed_context
-from schedkit.sked.kube.http import BadRequestError, Listener, Request, Response, parse_head
+from schedkit.sked.kube.http import BadRequestError, HttpResponse, Listener, Request, parse_head
 
 
-async def echo(request: Request) -> Response:
+async def echo(request: Request) -> HttpResponse:
     if request.path == "/broken":
         raise RuntimeError("a bug")
-    return Response(body=f"{request.method} {request.path}?{request.query} {request.headers.get('authorization')}\n")
+    return HttpResponse(
+        body=f"{request.method} {request.path}?{request.query} {request.headers.get('authorization')}\n"
+    )
 
 
 @asynccontextmanager

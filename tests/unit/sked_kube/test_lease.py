@@ -16,7 +16,7 @@ from schedkit.sked.kube.lease import (
     LeadershipLostError,
     Lease,
     LeaseSpec,
-    Observed,
+    ObservedLease,
     claim,
     make_identity,
     observe,
@@ -81,12 +81,12 @@ def test_lease_runs_out_by_our_clock_from_the_last_change_we_saw() -> None:
 
 def test_looking_again_at_an_unchanged_lease_does_not_prolong_it() -> None:
     seen = observe(observe(None, lease(HELD), 100.0), lease(HELD, "2"), 110.0)
-    assert seen == Observed(lease(HELD, "2"), 100.0)
+    assert seen == ObservedLease(lease(HELD, "2"), 100.0)
 
 
 def test_lease_of_nobody_is_free_at_once() -> None:
-    assert not Observed(lease(released(HELD, NOON)), 100.0).is_held(100.0)
-    assert not Observed(lease(LeaseSpec()), 100.0).is_held(100.0)
+    assert not ObservedLease(lease(released(HELD, NOON)), 100.0).is_held(100.0)
+    assert not ObservedLease(lease(LeaseSpec()), 100.0).is_held(100.0)
 
 
 def test_identity_is_host_and_uuid_and_never_the_same() -> None:

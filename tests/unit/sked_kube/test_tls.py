@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 from schedkit.sked.kube.certificates import make_self_signed
 from schedkit.sked.kube.config import Access, make_ssl_context
 from schedkit.sked.kube.connection import load_pair
-from schedkit.sked.kube.credentials import CertificatePair, FixedCredentials, Identity
+from schedkit.sked.kube.credentials import ApiIdentity, CertificatePair, FixedCredentials
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -71,7 +71,7 @@ async def shake_hands(authority: bytes, pair: CertificatePair) -> None:
 
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_pair(serving, pair)
-    access = Access(server="https://127.0.0.1", credentials=FixedCredentials(Identity()), authority=authority)
+    access = Access(server="https://127.0.0.1", credentials=FixedCredentials(ApiIdentity()), authority=authority)
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=serving) as server:
         port = server.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=make_ssl_context(access))
@@ -95,7 +95,7 @@ def test_server_of_another_authority_is_not_trusted() -> None:
 @pytest.mark.usefixtures("_strict_by_default")
 def test_only_the_strictness_about_forms_is_given_up() -> None:
     authority = make_self_signed("ca").certificate
-    access = Access(server="https://here", credentials=FixedCredentials(Identity()), authority=authority)
+    access = Access(server="https://here", credentials=FixedCredentials(ApiIdentity()), authority=authority)
     context = make_ssl_context(access)
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)

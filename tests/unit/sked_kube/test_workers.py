@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from schedkit.errors import SchedkitError
-from schedkit.sked.kube.errors import ApiConflictError, Status
+from schedkit.sked.kube.errors import ApiConflictError, ApiStatus
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.workers import Controller, Result
@@ -89,7 +89,7 @@ def test_failure_is_one_log_line_and_another_try(caplog: pytest.LogCaptureFixtur
 def test_conflict_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async def reconcile(_key: str) -> None:
-            raise ApiConflictError(Status(code=409, reason="Conflict"), "patch Thing a")
+            raise ApiConflictError(ApiStatus(code=409, reason="Conflict"), "patch Thing a")
 
         bench = Bench(reconcile)
         bench.queue.add("a")

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.config import Access
-from schedkit.sked.kube.credentials import Credentials, FixedCredentials, Identity
+from schedkit.sked.kube.credentials import ApiCredentials, ApiIdentity, FixedCredentials
 from schedkit.sked.kube.metrics import MetricsRegistry
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -85,12 +85,12 @@ async def fake_client(
     handler: Handler,
     *,
     naps: Naps | None = None,
-    credentials: Credentials | None = None,
+    credentials: ApiCredentials | None = None,
     registry: MetricsRegistry | None = None,
 ) -> AsyncIterator[Client]:
     """A client of such a server."""
     async with fake_server(handler) as address:
-        access = Access(server=address, credentials=credentials or FixedCredentials(Identity()))
+        access = Access(server=address, credentials=credentials or FixedCredentials(ApiIdentity()))
         async with Client(access, sleep=naps or Naps(), registry=registry) as client:
             yield client
 

@@ -11,7 +11,7 @@ from schedkit.errors import BadDataError, SchedkitError
 from schedkit.images.oci import BadMirrorError, Descriptor
 from schedkit.runtimes.containerd import calls
 from schedkit.runtimes.containerd import messages_pb2 as m
-from schedkit.runtimes.containerd.calls import AlreadyThereError, Client
+from schedkit.runtimes.containerd.calls import AlreadyThereError, ContainerdClient
 
 PIECE_BYTES = 2 << 20
 STALL_SECONDS = 120.0  # how long containerd may take for one piece, or for the commit of a whole layer
@@ -26,7 +26,7 @@ class BlobWrite:
 
     def __init__(
         self,
-        client: Client,
+        client: ContainerdClient,
         blob: Descriptor,
         fetch: Callable[[], Iterable[bytes]],
         told: Callable[[int], None] = lambda _: None,
@@ -36,7 +36,7 @@ class BlobWrite:
         self._ref = f"schedkit-{blob.digest}"
         self._fetch = fetch
         self._told = told  # of bytes that containerd now has
-        self._talk: calls.Talk[m.WriteContentResponse] | None = None
+        self._talk: calls.StreamingCall[m.WriteContentResponse] | None = None
         self._first_answer = threading.Event()
         self._offset = 0  # how much containerd has
         self._over = False

@@ -89,7 +89,7 @@ class RefusedError(SchedkitError):
     reason = "Refused"
 
 
-class Talk(Protocol[Answer_co]):
+class StreamingCall(Protocol[Answer_co]):
     """A call under way whose two sides come in pieces."""
 
     def __iter__(self) -> Iterator[Answer_co]: ...
@@ -127,7 +127,7 @@ class _Connection:
         self._channel = None
 
 
-class Client:
+class ContainerdClient:
     """Speaks to containerd in our namespace; a `lease` keeps what its calls make from being collected."""
 
     def __init__(self, socket: str, *, connection: _Connection | None = None, lease: str = "") -> None:
@@ -176,7 +176,7 @@ class Client:
         except grpc.RpcError as error:
             raise self.explain(call.name, error) from error
 
-    def talk(self, call: Call[Request, Response], requests: Iterator[Request]) -> Talk[Response]:
+    def talk(self, call: Call[Request, Response], requests: Iterator[Request]) -> StreamingCall[Response]:
         """Both sides in pieces; who uses it watches the time, and hands failures to `explain`."""
         method = self._connection.open().stream_stream(
             call.path, call.request.SerializeToString, call.response.FromString

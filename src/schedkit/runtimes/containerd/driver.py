@@ -19,7 +19,7 @@ from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
 from schedkit.runtimes.containerd import messages_pb2 as m
-from schedkit.runtimes.containerd.calls import Client, RefusedError
+from schedkit.runtimes.containerd.calls import ContainerdClient, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
 from schedkit.runtimes.labels import PROVIDER, Label, drop_own
@@ -48,7 +48,7 @@ class Containerd:
         self.socket = socket
         self._logs = logs
         self._scx_folder = scx_folder
-        self._client = Client(str(Path(socket).absolute()))
+        self._client = ContainerdClient(str(Path(socket).absolute()))
         self._marks: dict[str, list[tuple[float, int]]] = {}  # by container: when its output was how long
 
     def fetch_version(self) -> str:

@@ -17,7 +17,7 @@ from schedkit.images.oci import Content, Descriptor
 from schedkit.runtimes.containerd import calls
 from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.blobs import BlobWrite
-from schedkit.runtimes.containerd.calls import AlreadyThereError, Client
+from schedkit.runtimes.containerd.calls import AlreadyThereError, ContainerdClient
 from schedkit.runtimes.containerd.spec import ImageConfig, parse_config
 from schedkit.runtimes.labels import PROVIDER
 from schedkit.runtimes.model import Progress
@@ -30,7 +30,7 @@ CONFIG_BYTES = 4 << 20
 
 
 @contextmanager
-def leased(client: Client) -> Iterator[Client]:
+def leased(client: ContainerdClient) -> Iterator[ContainerdClient]:
     """A client whose work is safe from the garbage collector; what is not referred to by the end goes."""
     id = f"schedkit-{uuid.uuid4().hex}"
     expires = (datetime.now(UTC) + LEASE_TIME).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -47,7 +47,7 @@ def leased(client: Client) -> Iterator[Client]:
         client.call(calls.LEASE_DELETE, m.DeleteLeaseRequest(id=id))
 
 
-def fetch_snapshotter(client: Client) -> str:
+def fetch_snapshotter(client: ContainerdClient) -> str:
     """The one to unpack with: the first of SNAPSHOTTERS that containerd could load."""
     request = m.PluginsRequest(filters=["type==io.containerd.snapshotter.v1"])
     plugins = {plugin.id: plugin for plugin in client.call(calls.PLUGINS, request).plugins}
@@ -57,14 +57,14 @@ def fetch_snapshotter(client: Client) -> str:
     raise UnavailableError(f"containerd at {client.socket} has none of the snapshotters {', '.join(SNAPSHOTTERS)}")
 
 
-def fetch_config(client: Client, config: Descriptor) -> ImageConfig:
+def fetch_config(client: ContainerdClient, config: Descriptor) -> ImageConfig:
     """The image's configuration out of containerd's store."""
     if config.size > CONFIG_BYTES:
         raise BadDataError(f"the image's configuration is {config.size} bytes long")
     return parse_config(fetch_content(client, config.digest))
 
 
-def fetch_content(client: Client, digest: str) -> bytes:
+def fetch_content(client: ContainerdClient, digest: str) -> bytes:
     """A small piece of content, whole."""
     return b"".join(piece.data for piece in client.read(calls.CONTENT_READ, m.ReadContentRequest(digest=digest)))
 
@@ -77,7 +77,7 @@ def parse_chain(diff_ids: Sequence[str]) -> list[str]:
     return chain
 
 
-def is_here(client: Client, content: Content, snapshotter: str) -> bool:
+def is_here(client: ContainerdClient, content: Content, snapshotter: str) -> bool:
     """Whether exactly this image is here under its name, unpacked."""
     try:
         image = client.call(calls.IMAGE_GET, m.GetImageRequest(name=content.reference)).image
@@ -92,7 +92,7 @@ def is_here(client: Client, content: Content, snapshotter: str) -> bool:
     return True
 
 
-def pull(client: Client, content: Content, progress: Progress) -> None:
+def pull(client: ContainerdClient, content: Content, progress: Progress) -> None:
     """Have exactly this image here, unpacked; interrupted anywhere, nothing of it stays."""
     snapshotter = fetch_snapshotter(client)
     if is_here(client, content, snapshotter):
@@ -116,7 +116,7 @@ def pull(client: Client, content: Content, progress: Progress) -> None:
 class _Blobs:
     """The blobs of an image on their way, some at a time."""
 
-    def __init__(self, client: Client, content: Content, progress: Progress) -> None:
+    def __init__(self, client: ContainerdClient, content: Content, progress: Progress) -> None:
         self._client = client
         self._content = content
         self._progress = progress
@@ -158,7 +158,9 @@ class _Blobs:
             self._progress(self._done, self.total)
 
 
-def _unpack(client: Client, snapshotter: str, content: Content, wait_for_layer: Callable[[int], None]) -> list[str]:
+def _unpack(
+    client: ContainerdClient, snapshotter: str, content: Content, wait_for_layer: Callable[[int], None]
+) -> list[str]:
     """Each layer as a snapshot on the one below, as soon as it is here; their names, lowest first."""
     diff_ids = fetch_config(client, content.config).diff_ids
     chain = parse_chain(diff_ids)
@@ -174,7 +176,7 @@ def _unpack(client: Client, snapshotter: str, content: Content, wait_for_layer: 
     return chain
 
 
-def _lease_snapshot(client: Client, snapshotter: str, name: str) -> bool:
+def _lease_snapshot(client: ContainerdClient, snapshotter: str, name: str) -> bool:
     """Keep a snapshot as long as the lease, if it is there."""
     resource = m.LeaseResource(id=name, type=f"snapshots/{snapshotter}")
     client.call(calls.LEASE_ADD, m.AddLeaseResourceRequest(id=client.lease, resource=resource))
@@ -185,7 +187,9 @@ def _lease_snapshot(client: Client, snapshotter: str, name: str) -> bool:
     return True
 
 
-def _unpack_layer(client: Client, snapshotter: str, layer: Descriptor, diff_id: str, name: str, parent: str) -> None:
+def _unpack_layer(
+    client: ContainerdClient, snapshotter: str, layer: Descriptor, diff_id: str, name: str, parent: str
+) -> None:
     key = f"extract-{uuid.uuid4().hex[:12]} {name}"
     labels = {"containerd.io/snapshot.ref": name}
     prepare = m.PrepareSnapshotRequest(snapshotter=snapshotter, key=key, parent=parent, labels=labels)
@@ -201,7 +205,7 @@ def _unpack_layer(client: Client, snapshotter: str, layer: Descriptor, diff_id: 
         client.call(calls.SNAPSHOT_REMOVE, m.RemoveSnapshotRequest(snapshotter=snapshotter, key=key))
 
 
-def _write_references(client: Client, snapshotter: str, content: Content, chain: Sequence[str]) -> None:
+def _write_references(client: ContainerdClient, snapshotter: str, content: Content, chain: Sequence[str]) -> None:
     """Labels by which containerd's garbage collector finds from the image what belongs to it."""
     digests = [manifest.digest for manifest, _ in content.manifests]
     reference = "containerd.io/gc.ref"
@@ -213,13 +217,13 @@ def _write_references(client: Client, snapshotter: str, content: Content, chain:
         _write_labels(client, index, {f"{reference}.content.m.{below.rpartition(':')[2][:12]}": below})
 
 
-def _write_labels(client: Client, digest: str, labels: Mapping[str, str]) -> None:
+def _write_labels(client: ContainerdClient, digest: str, labels: Mapping[str, str]) -> None:
     mask = FieldMask(paths=[f"labels.{key}" for key in labels])
     info = m.ContentInfo(digest=digest, labels=labels)
     client.call(calls.CONTENT_UPDATE, m.UpdateContentRequest(info=info, update_mask=mask))
 
 
-def _write_image(client: Client, content: Content) -> None:
+def _write_image(client: ContainerdClient, content: Content) -> None:
     """Under the reference, as ctr names images; a tag that moved takes its name along."""
     top = content.manifests[0][0]
     target = m.Descriptor(media_type=top.media_type, digest=top.digest, size=top.size)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from schedkit.images.reference import Reference
 
 
-class Row(NamedTuple):
+class SchedulerRow(NamedTuple):
     """One scheduler of the catalog and what this machine has of it; None where nobody could be asked."""
 
     name: str
@@ -42,12 +42,12 @@ def command(session: Session) -> None:
     session.output.show(lambda: {"schedulers": [row._asdict() for row in rows]}, lambda: _text(rows, session))
 
 
-def _gather(session: Session) -> list[Row]:
+def _gather(session: Session) -> list[SchedulerRow]:
     entries = sorted(session.catalog.entries.values(), key=lambda entry: entry.name)
     pulled, managed = _ask_runtimes(session)
     attached = None if managed is None else {one.scheduler: one.attachment for one in managed}
     return [
-        Row(
+        SchedulerRow(
             name=entry.name,
             description=entry.description,
             image=str(entry.image),
@@ -86,12 +86,12 @@ def _is_attached(attachment: Attachment | None) -> bool | None:
     return None if attachment is Attachment.UNKNOWN else attachment is Attachment.YES
 
 
-def _text(rows: list[Row], session: Session) -> str:
+def _text(rows: list[SchedulerRow], session: Session) -> str:
     cells = [(row.name, _mark(row), row.description or "-", row.image) for row in rows]
     return session.output.table(("NAME", "HERE", "DESCRIPTION", "IMAGE"), cells, elastic=("DESCRIPTION", "IMAGE"))
 
 
-def _mark(row: Row) -> str:
+def _mark(row: SchedulerRow) -> str:
     if row.attached:
         return "attached"
     if row.pulled is None:

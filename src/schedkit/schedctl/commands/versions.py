@@ -15,7 +15,7 @@ AT_ONCE = 8  # questions to the registry
 SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
 
 
-class Row(NamedTuple):
+class VersionRow(NamedTuple):
     """One tag."""
 
     tag: str
@@ -56,18 +56,18 @@ def command(session: Session, name: str, limit: int) -> None:
     )
 
 
-def _gather(session: Session, named: Named, tags: list[str]) -> list[Row]:
+def _gather(session: Session, named: Named, tags: list[str]) -> list[VersionRow]:
     from concurrent.futures import ThreadPoolExecutor
     from dataclasses import replace
 
     here = _fetch_digests(session)
 
-    def look(tag: str) -> Row:
+    def look(tag: str) -> VersionRow:
         try:
             digests = session.registry.fetch_digests(replace(named.reference, tag=tag, digest=None))
         except SchedkitError as error:
-            return Row(tag, Unknown(error.message), None)
-        return Row(tag, digests[0], None if here is None else not here.isdisjoint(digests))
+            return VersionRow(tag, Unknown(error.message), None)
+        return VersionRow(tag, digests[0], None if here is None else not here.isdisjoint(digests))
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         return list(threads.map(look, tags))
@@ -84,11 +84,11 @@ def _fetch_digests(session: Session) -> frozenset[str] | None:
         return None
 
 
-def _fields(row: Row) -> Json:
+def _fields(row: VersionRow) -> Json:
     return {"tag": row.tag, "digest": plain(row.digest), "here": row.here}
 
 
-def _text(rows: list[Row], session: Session) -> str:
+def _text(rows: list[VersionRow], session: Session) -> str:
     cells = [
         (
             row.tag,

@@ -10,7 +10,7 @@ Value = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rule:
+class ValidationRule:
     """One thing that must hold of a value: in CEL for the API server, and the same in Python for offline use."""
 
     cel: str
@@ -28,19 +28,19 @@ class Fault(NamedTuple):
     sentence: str
 
 
-def none_of(*faults: Fault, field: str = "") -> Rule:
+def none_of(*faults: Fault, field: str = "") -> ValidationRule:
     """The rule that a value has none of these faults; the first one that it has is told."""
 
     def find_fault(value: Any) -> str | None:
         return next((fault.sentence for fault in faults if fault.is_at_fault(value)), None)
 
     if len(faults) == 1:
-        return Rule(f"!({faults[0].cel})", find_fault, (faults[0].sentence,), field=field)
+        return ValidationRule(f"!({faults[0].cel})", find_fault, (faults[0].sentence,), field=field)
     told = quote(faults[-1].sentence)
     for fault in reversed(faults[:-1]):
         told = f"({fault.cel}) ? {quote(fault.sentence)} : {told}"
     cel = f"!({' || '.join(f'({fault.cel})' for fault in faults)})"
-    return Rule(cel, find_fault, tuple(fault.sentence for fault in faults), told, field)
+    return ValidationRule(cel, find_fault, tuple(fault.sentence for fault in faults), told, field)
 
 
 def quote(text: str) -> str:
@@ -48,28 +48,30 @@ def quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def fits(pattern: str, sentence: str) -> Rule:
+def fits(pattern: str, sentence: str) -> ValidationRule:
     """A text fits a pattern."""
-    return Rule(cel_matches("self", pattern), lambda text: None if matches(pattern, text) else sentence, (sentence,))
+    return ValidationRule(
+        cel_matches("self", pattern), lambda text: None if matches(pattern, text) else sentence, (sentence,)
+    )
 
 
-def each_key(cel: str, check: Callable[[Value, str], bool], sentence: str) -> Rule:
+def each_key(cel: str, check: Callable[[Value, str], bool], sentence: str) -> ValidationRule:
     """A check holds of every `key` of a map; the sentence names one of which it does not."""
 
     def find_fault(value: Value) -> str | None:
         return next((f"{sentence}: {key}" for key in value if not check(value, key)), None)
 
     told = f"{quote(sentence + ': ')} + self.filter(key, !({cel}))[0]"
-    return Rule(f"self.all(key, {cel})", find_fault, (sentence,), told)
+    return ValidationRule(f"self.all(key, {cel})", find_fault, (sentence,), told)
 
 
-def unique_names(sentence: str) -> Rule:
+def unique_names(sentence: str) -> ValidationRule:
     """No two items of a list have the same name; which one they have is told by the list's being a map."""
 
     def find_fault(value: Sequence[Value]) -> str | None:
         return sentence if len({item["name"] for item in value}) < len(value) else None
 
-    return Rule("self.all(item, self.exists_one(other, other.name == item.name))", find_fault, (sentence,))
+    return ValidationRule("self.all(item, self.exists_one(other, other.name == item.name))", find_fault, (sentence,))
 
 
 @dataclass(frozen=True, eq=False)  # compared by identity: typing wants what stands in Annotated to be hashable
@@ -77,11 +79,11 @@ class About:
     """What stands beside a type in `Annotated`: a sentence for people, OpenAPI keywords, and rules."""
 
     sentence: str
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ValidationRule, ...] = ()
     keywords: dict[str, Any] = field(default_factory=dict)
 
 
-def about(sentence: str, *rules: Rule, **keywords: Any) -> About:
+def about(sentence: str, *rules: ValidationRule, **keywords: Any) -> About:
     """Describe a field; the keywords are OpenAPI's, and `list_key`, `list_type` and `map_type` Kubernetes'."""
     if key := keywords.pop("list_key", None):
         keywords |= {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}

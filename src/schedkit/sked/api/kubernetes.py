@@ -3,7 +3,7 @@
 from typing import Annotated, ClassVar
 
 from schedkit.sked.api import container_rules, rules
-from schedkit.sked.api.about import Rule, about
+from schedkit.sked.api.about import ValidationRule, about
 from schedkit.sked.api.patterns import IMAGE_LENGTH, LABEL_KEY_LENGTH
 from schedkit.sked.kube.objects import Model
 
@@ -27,7 +27,7 @@ Amounts = Annotated[
 class SpecModel(Model, frozen=True, kw_only=True):
     """Base of the types of sked's own kinds: they carry what the CRD and the reference say of them."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = ()
+    RULES: ClassVar[tuple[ValidationRule, ...]] = ()
 
 
 class FieldReference(SpecModel, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from schedkit.sked.api.about import About, Rule
+from schedkit.sked.api.about import About, ValidationRule
 from schedkit.sked.api.kubernetes import SpecModel
 from schedkit.sked.kube.objects import ObjectMeta
 
@@ -29,7 +29,7 @@ class Schema:
     kind: str
     sentence: str = ""
     keywords: dict[str, Any] = field(default_factory=dict)
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ValidationRule, ...] = ()
     properties: dict[str, "Schema"] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     items: "Schema | None" = None  # of an array
@@ -100,7 +100,7 @@ def render_schema(schema: Schema) -> dict[str, Any]:
     return openapi
 
 
-def _render_rule(rule: Rule) -> dict[str, str]:
+def _render_rule(rule: ValidationRule) -> dict[str, str]:
     rendered = {"rule": rule.cel}
     if len(rule.sentences) == 1:
         rendered["message"] = rule.sentences[0]  # beside an expression, for when that cannot be evaluated

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 10.0
 _logger = logging.getLogger(__name__)
 
 
-class Verdict(Enum):
+class AuthorizationVerdict(Enum):
     """What became of a request to be let in."""
 
     ALLOWED = "allowed"
@@ -87,16 +87,16 @@ class Gate:
         self._client = client
         self._clock = clock
         # By a digest: the tokens themselves need not lie in memory.
-        self._known: OrderedDict[tuple[bytes, str, str], tuple[float, Verdict]] = OrderedDict()
+        self._known: OrderedDict[tuple[bytes, str, str], tuple[float, AuthorizationVerdict]] = OrderedDict()
 
-    async def judge(self, authorization: str, path: str, verb: str) -> Verdict:
+    async def judge(self, authorization: str, path: str, verb: str) -> AuthorizationVerdict:
         """Whether the bearer of a token may do this to this path."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:
-            return Verdict.UNKNOWN_CALLER
+            return AuthorizationVerdict.UNKNOWN_CALLER
         key = (hashlib.sha256(token.encode(errors="surrogateescape")).digest(), path, verb)
-        until, verdict = self._known.get(key, (0.0, Verdict.UNDECIDED))
+        until, verdict = self._known.get(key, (0.0, AuthorizationVerdict.UNDECIDED))
         if self._clock() < until:
             return verdict
         try:
@@ -104,19 +104,22 @@ class Gate:
                 verdict = await self._ask(token, path, verb)
         except (SchedkitError, TimeoutError) as error:
             _logger.warning("caller not checked", extra=fields(path=path, error=str(error) or "no answer"))
-            return Verdict.UNDECIDED
-        self._known[key] = (self._clock() + (YES_SECONDS if verdict is Verdict.ALLOWED else NO_SECONDS), verdict)
+            return AuthorizationVerdict.UNDECIDED
+        self._known[key] = (
+            self._clock() + (YES_SECONDS if verdict is AuthorizationVerdict.ALLOWED else NO_SECONDS),
+            verdict,
+        )
         self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return verdict
 
-    async def _ask(self, token: str, path: str, verb: str) -> Verdict:
+    async def _ask(self, token: str, path: str, verb: str) -> AuthorizationVerdict:
         review = await self._client.create(
             TOKEN_REVIEWS, _TokenReview, _TokenReview(spec=_TokenSpec(token=token)), repeatable=True
         )
         if not review.status.authenticated:
-            return Verdict.UNKNOWN_CALLER
+            return AuthorizationVerdict.UNKNOWN_CALLER
         user = review.status.user
         asked = _AccessSpec(
             user=user.username,
@@ -128,4 +131,4 @@ class Gate:
         answer = await self._client.create(
             SUBJECT_ACCESS_REVIEWS, _AccessAnswer, _AccessRequest(spec=asked), repeatable=True
         )
-        return Verdict.ALLOWED if answer.status.allowed else Verdict.FORBIDDEN
+        return AuthorizationVerdict.ALLOWED if answer.status.allowed else AuthorizationVerdict.FORBIDDEN

@@ -9,17 +9,17 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from schedkit.sked.kube.credentials import (
+    ApiCredentials,
+    ApiIdentity,
     CertificatePair,
-    Credentials,
     FixedCredentials,
-    Identity,
     Plugin,
     TokenFile,
     basic_authorization,
     read_token,
 )
 from schedkit.sked.kube.errors import ConfigError
-from schedkit.sked.kube.kubeconfig import Chosen, Cluster, User, choose_context, read_kubeconfig, read_pem
+from schedkit.sked.kube.kubeconfig import Chosen, Cluster, KubeconfigUser, choose_context, read_kubeconfig, read_pem
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
@@ -29,7 +29,7 @@ class Access:
     """All it takes to talk to one API server."""
 
     server: str
-    credentials: Credentials = field(repr=False)
+    credentials: ApiCredentials = field(repr=False)
     authority: bytes | None = field(default=None, repr=False)  # PEM; without it, what the system trusts
     namespace: str = "default"
     tls_server_name: str = ""
@@ -137,22 +137,22 @@ def _check_proxy(url: str) -> str:
     return url
 
 
-def _make_credentials(user: User, cluster: Cluster, environment: Mapping[str, str]) -> Credentials:
+def _make_credentials(user: KubeconfigUser, cluster: Cluster, environment: Mapping[str, str]) -> ApiCredentials:
     if user.auth_provider is not None:
         raise ConfigError("the kubeconfig's user has an auth-provider", hint="Kubernetes removed them; use exec")
     pair = _read_pair(user)
     if user.exec is not None:
         return Plugin(user.exec, environment, cluster=_describe(cluster))
     if user.token:
-        return FixedCredentials(Identity(f"Bearer {user.token}", pair))
+        return FixedCredentials(ApiIdentity(f"Bearer {user.token}", pair))
     if user.token_file:
         return TokenFile(Path(user.token_file), pair)
     if user.username:
-        return FixedCredentials(Identity(basic_authorization(user.username, user.password or ""), pair))
-    return FixedCredentials(Identity("", pair))
+        return FixedCredentials(ApiIdentity(basic_authorization(user.username, user.password or ""), pair))
+    return FixedCredentials(ApiIdentity("", pair))
 
 
-def _read_pair(user: User) -> CertificatePair | None:
+def _read_pair(user: KubeconfigUser) -> CertificatePair | None:
     certificate = read_pem(user.client_certificate, user.client_certificate_data, "client certificate")
     key = read_pem(user.client_key, user.client_key_data, "client key")
     if (certificate is None) != (key is None):
@@ -173,7 +173,7 @@ def _describe(cluster: Cluster) -> dict[str, object]:
     return told
 
 
-def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
+def _impersonation(user: KubeconfigUser) -> tuple[tuple[str, str], ...]:
     # Left out silently, it would give more rights than were asked for.
     if user.impersonate_extra or ((user.impersonate_uid or user.impersonate_groups) and not user.impersonate):
         raise ConfigError("the kubeconfig's user impersonates in a way that is not supported", hint="use as, as-groups")

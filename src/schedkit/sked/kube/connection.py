@@ -13,7 +13,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from schedkit.sked.kube.config import Access, make_ssl_context
-from schedkit.sked.kube.credentials import CertificatePair, Identity
+from schedkit.sked.kube.credentials import ApiIdentity, CertificatePair
 from schedkit.sked.kube.errors import (
     ApiUnauthorizedError,
     ConfigError,
@@ -136,7 +136,7 @@ class Connection:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
-    async def _identify(self) -> Identity:
+    async def _identify(self) -> ApiIdentity:
         identity = await self._access.credentials.fetch()
         if identity.certificate is not None and identity.certificate != self._loaded and self._tls is not None:
             load_pair(self._tls, identity.certificate)
@@ -147,7 +147,7 @@ class Connection:
                 await old.close()
         return identity
 
-    def _headers(self, identity: Identity, content_type: str) -> CIMultiDict[str]:
+    def _headers(self, identity: ApiIdentity, content_type: str) -> CIMultiDict[str]:
         headers = CIMultiDict(self._access.impersonation)
         if identity.authorization:
             headers["Authorization"] = identity.authorization

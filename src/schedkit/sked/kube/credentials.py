@@ -32,34 +32,34 @@ class CertificatePair:
 
 
 @dataclass(frozen=True, repr=False)
-class Identity:
+class ApiIdentity:
     """What to show with a request. It does not show itself."""
 
     authorization: str = ""
     certificate: CertificatePair | None = None
 
 
-class Credentials(Protocol):
+class ApiCredentials(Protocol):
     """Something that says who we are, again whenever it is asked."""
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ApiIdentity:
         """Who we are now."""
 
-    def forget(self, refused: Identity) -> None:
+    def forget(self, refused: ApiIdentity) -> None:
         """This one was refused: ask again, unless that has been done meanwhile."""
 
 
 class FixedCredentials:
     """The same identity for as long as the program runs."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: ApiIdentity) -> None:
         self._identity = identity
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ApiIdentity:
         """What was given."""
         return self._identity
 
-    def forget(self, refused: Identity) -> None:
+    def forget(self, refused: ApiIdentity) -> None:
         """There is nothing else to be had."""
 
 
@@ -76,22 +76,22 @@ class TokenFile:
         self._path = path
         self._certificate = certificate
         self._clock = clock
-        self._identity: Identity | None = None
+        self._identity: ApiIdentity | None = None
         self._read_at = 0.0
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ApiIdentity:
         """The token as it was a moment ago; an unreadable file is forgiven while there is an older token."""
         now = self._clock()
         if self._identity is None or now - self._read_at >= TOKEN_SECONDS:
             try:
-                self._identity = Identity(f"Bearer {read_token(self._path)}", self._certificate)
+                self._identity = ApiIdentity(f"Bearer {read_token(self._path)}", self._certificate)
             except ConfigError:
                 if self._identity is None:
                     raise
             self._read_at = now
         return self._identity
 
-    def forget(self, refused: Identity) -> None:
+    def forget(self, refused: ApiIdentity) -> None:
         """Read the file at the next request, and insist on it."""
         if self._identity is refused:
             self._identity = None
@@ -150,10 +150,10 @@ class Plugin:
         self._cluster = cluster if settings.provide_cluster_info else None
         self._now = now
         self._lock = asyncio.Lock()
-        self._identity: Identity | None = None
+        self._identity: ApiIdentity | None = None
         self._expires: datetime | None = None
 
-    async def fetch(self) -> Identity:
+    async def fetch(self) -> ApiIdentity:
         """What the plugin printed, from memory for as long as it is good; many askers make one run."""
         async with self._lock:
             if self._identity is None or self._expired():
@@ -161,7 +161,7 @@ class Plugin:
                 self._identity, self._expires = credential
             return self._identity
 
-    def forget(self, refused: Identity) -> None:
+    def forget(self, refused: ApiIdentity) -> None:
         """Run the plugin at the next request; of many that are refused at once, the first makes it run."""
         if self._identity is refused:
             self._identity = None
@@ -208,7 +208,7 @@ class Plugin:
         return {**self._environment, **added, "KUBERNETES_EXEC_INFO": msgspec.json.encode(asked).decode()}
 
 
-def parse_credential(output: bytes, settings: Exec) -> tuple[Identity, datetime | None]:
+def parse_credential(output: bytes, settings: Exec) -> tuple[ApiIdentity, datetime | None]:
     """Understand what a plugin printed; nothing of it is repeated in an error."""
     name = settings.command
     try:
@@ -228,4 +228,4 @@ def parse_credential(output: bytes, settings: Exec) -> tuple[Identity, datetime 
     expires = status.expiration_timestamp
     if expires is not None and expires.tzinfo is None:
         raise ConfigError(f"the credential plugin {name} gave an expiry without a time zone")
-    return Identity(f"Bearer {status.token}" if status.token else "", pair), expires
+    return ApiIdentity(f"Bearer {status.token}" if status.token else "", pair), expires

@@ -53,7 +53,7 @@ class StatusDetails(Model, frozen=True):
     retry_after_seconds: int = 0
 
 
-class Status(Model, frozen=True):
+class ApiStatus(Model, frozen=True):
     """How the API server says no."""
 
     code: int = 0
@@ -67,7 +67,7 @@ class ApiError(SchedkitError):
 
     reason = "ApiServerRefused"
 
-    def __init__(self, status: Status, doing: str, *, retry_after: float | None = None, hint: str = "") -> None:
+    def __init__(self, status: ApiStatus, doing: str, *, retry_after: float | None = None, hint: str = "") -> None:
         said = status.message or status.reason or "no reason given"
         super().__init__(f"{doing}: {said} ({status.code})", hint=hint)
         self.status = status
@@ -161,20 +161,20 @@ _BY_CODE: dict[int, type[ApiError]] = {
     422: ApiInvalidError,
     429: ApiTooManyRequestsError,
 }
-_decode_status = msgspec.json.Decoder(Status).decode
+_decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 
-def parse_status(code: int, body: bytes) -> Status:
+def parse_status(code: int, body: bytes) -> ApiStatus:
     """The Status in an answer; a proxy's page of HTML becomes one as well, without its text."""
     try:
         status = _decode_status(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         # To a path of no API at all it answers with one line of text.
-        status = Status(message="there is no such kind of object") if code == 404 else Status()
+        status = ApiStatus(message="there is no such kind of object") if code == 404 else ApiStatus()
     return status if status.code == code else msgspec.structs.replace(status, code=code)
 
 
-def make_api_error(status: Status, doing: str, *, retry_after: float | None = None) -> ApiError:
+def make_api_error(status: ApiStatus, doing: str, *, retry_after: float | None = None) -> ApiError:
     """The error type for a Status; the reason decides, and the code where there is none."""
     kind = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code) or ApiError
     hint = "grant it in a Role or ClusterRole bound to this user" if kind is ApiForbiddenError else ""

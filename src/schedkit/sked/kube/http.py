@@ -43,7 +43,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Response:
+class HttpResponse:
     """What is answered."""
 
     status: int = 200
@@ -60,7 +60,7 @@ class Response:
         return "\r\n".join([*lines, "", ""]).encode() + (body if with_body else b"")
 
 
-Application = Callable[[Request], Awaitable[Response]]
+Application = Callable[[Request], Awaitable[HttpResponse]]
 
 
 def parse_head(head: bytes) -> Request:
@@ -163,12 +163,12 @@ class Listener:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 request = parse_head(await reader.readuntil(b"\r\n\r\n"))
         except asyncio.LimitOverrunError:
-            return Response(431, "the request's headers are too long\n").encode()
+            return HttpResponse(431, "the request's headers are too long\n").encode()
         except BadRequestError:
-            return Response(400, "this is not HTTP\n").encode()
+            return HttpResponse(400, "this is not HTTP\n").encode()
         try:
             response = await self._application(request)
         except Exception:
             _logger.exception("cannot answer")
-            response = Response(500, "internal error\n")
+            response = HttpResponse(500, "internal error\n")
         return response.encode(with_body=request.method != "HEAD")

@@ -44,7 +44,7 @@ class Exec(msgspec.Struct, frozen=True, rename="camel"):
     interactive_mode: str = "IfAvailable"
 
 
-class User(_File, frozen=True):
+class KubeconfigUser(_File, frozen=True):
     """Who to be."""
 
     client_certificate: str | None = None
@@ -82,7 +82,7 @@ class NamedUser(_File, frozen=True):
     """A user under its name."""
 
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class NamedContext(_File, frozen=True):
@@ -106,7 +106,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
     context: Context
     cluster: Cluster
-    user: User
+    user: KubeconfigUser
 
 
 def read_kubeconfig(paths: Iterable[Path], *, must_exist: bool) -> KubeConfig:
@@ -154,7 +154,7 @@ def choose_context(config: KubeConfig) -> Chosen:
         raise ConfigError("the kubeconfig names no current context", hint=hint)
     contexts = {entry.name: entry.context for entry in config.contexts or []}
     clusters = {entry.name: entry.cluster for entry in config.clusters or []}
-    users = {entry.name: entry.user or User() for entry in config.users or []}
+    users = {entry.name: entry.user or KubeconfigUser() for entry in config.users or []}
     if name not in contexts:
         known = ", ".join(sorted(contexts)) or "none"
         raise ConfigError(f"the kubeconfig has no context {name!r}", hint=f"there are: {known}")
@@ -163,7 +163,7 @@ def choose_context(config: KubeConfig) -> Chosen:
         raise ConfigError(f"context {name!r} names the cluster {context.cluster!r}, which the kubeconfig does not have")
     if context.user and context.user not in users:
         raise ConfigError(f"context {name!r} names the user {context.user!r}, which the kubeconfig does not have")
-    return Chosen(context, clusters[context.cluster], users.get(context.user, User()))
+    return Chosen(context, clusters[context.cluster], users.get(context.user, KubeconfigUser()))
 
 
 def read_pem(path: str | None, data: str | None, what: str) -> bytes | None:
@@ -208,7 +208,7 @@ def _with_absolute_paths(config: KubeConfig, folder: Path) -> KubeConfig:
     ]
     users = []
     for entry in config.users or []:
-        user = entry.user or User()
+        user = entry.user or KubeconfigUser()
         plugin = user.exec
         if plugin and "/" in plugin.command:
             plugin = replace(plugin, command=str(folder / plugin.command))

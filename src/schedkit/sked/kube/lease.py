@@ -62,7 +62,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedLease:
     """A lease and when we first saw it so. Other hosts' clocks are not believed, only that something changed."""
 
     lease: Lease
@@ -74,11 +74,11 @@ class Observed:
         return bool(spec.holder_identity) and now < self.at + (spec.lease_duration_seconds or 0)
 
 
-def observe(before: Observed | None, lease: Lease, now: float) -> Observed:
+def observe(before: ObservedLease | None, lease: Lease, now: float) -> ObservedLease:
     """What we know after another look: the time counts from the last change."""
     if before is not None and before.lease.spec == lease.spec:
-        return Observed(lease, before.at)
-    return Observed(lease, now)
+        return ObservedLease(lease, before.at)
+    return ObservedLease(lease, now)
 
 
 def claim(old: LeaseSpec, identity: str, time: datetime, lease_seconds: int) -> LeaseSpec:
@@ -137,7 +137,7 @@ class Elector:
         self._clock = clock
         self._now = now
         self._sleep = sleep
-        self._observed: Observed | None = None
+        self._observed: ObservedLease | None = None
         self._renewed = -math.inf  # when the last claim that succeeded was sent: others saw it later than that
         self._claiming = False  # whether a claim was sent and not answered yet
         self._status = (
@@ -289,7 +289,7 @@ class Elector:
             lease = await claim
         finally:
             self._claiming = False
-        self._observed = Observed(lease, sent)
+        self._observed = ObservedLease(lease, sent)
         self._renewed = sent
 
     async def _release(self) -> None:

@@ -11,17 +11,17 @@ from typing import Self
 from urllib.parse import parse_qs
 
 from schedkit.errors import UnavailableError, UsageError
-from schedkit.sked.kube.authorization import Gate, Verdict
-from schedkit.sked.kube.http import Application, Listener, Request, Response
+from schedkit.sked.kube.authorization import AuthorizationVerdict, Gate
+from schedkit.sked.kube.http import Application, HttpResponse, Listener, Request
 from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.metrics import CONTENT_TYPE, MetricsRegistry
 
 Check = Callable[[], str]  # what is wrong, or nothing
 _logger = logging.getLogger(__name__)
 _REFUSALS = {
-    Verdict.UNKNOWN_CALLER: (401, "Unauthorized\n"),
-    Verdict.FORBIDDEN: (403, "Forbidden\n"),
-    Verdict.UNDECIDED: (503, "the API server did not say whether you may\n"),
+    AuthorizationVerdict.UNKNOWN_CALLER: (401, "Unauthorized\n"),
+    AuthorizationVerdict.FORBIDDEN: (403, "Forbidden\n"),
+    AuthorizationVerdict.UNDECIDED: (503, "the API server did not say whether you may\n"),
 }
 
 
@@ -72,13 +72,13 @@ class Server:
 def make_health_application(*, live: Mapping[str, Check], ready: Mapping[str, Check]) -> Application:
     """`/healthz` and `/readyz`: 200 when no check complains, else 500 with the names and words of those that do."""
 
-    async def serve_health(request: Request) -> Response:
+    async def serve_health(request: Request) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
-            return Response(405, headers={"Allow": "GET, HEAD"})
+            return HttpResponse(405, headers={"Allow": "GET, HEAD"})
         _, name, *rest = request.path.split("/", 2)
         checks = {"healthz": live, "readyz": ready}.get(name)
         if checks is None:
-            return Response(404, f"there is nothing at {request.path}\n")
+            return HttpResponse(404, f"there is nothing at {request.path}\n")
         verbose = "verbose" in parse_qs(request.query, keep_blank_values=True)
         return _probe(name, checks, rest[0] if rest else "", verbose=verbose)
 
@@ -88,17 +88,17 @@ def make_health_application(*, live: Mapping[str, Check], ready: Mapping[str, Ch
 def make_metrics_application(registry: MetricsRegistry, gate: Gate | None) -> Application:
     """`/metrics`, for everyone or for those whom the gate lets in."""
 
-    async def serve_metrics(request: Request) -> Response:
+    async def serve_metrics(request: Request) -> HttpResponse:
         if request.path != "/metrics":
-            return Response(404, f"there is nothing at {request.path}\n")
+            return HttpResponse(404, f"there is nothing at {request.path}\n")
         if request.method != "GET":
-            return Response(405, headers={"Allow": "GET"})
+            return HttpResponse(405, headers={"Allow": "GET"})
         if gate is not None:
             verdict = await gate.judge(request.headers.get("authorization", ""), request.path, "get")
-            if verdict is not Verdict.ALLOWED:
+            if verdict is not AuthorizationVerdict.ALLOWED:
                 code, text = _REFUSALS[verdict]
-                return Response(code, text, headers={"WWW-Authenticate": "Bearer"} if code == 401 else {})
-        return Response(body=registry.render(), content_type=CONTENT_TYPE)
+                return HttpResponse(code, text, headers={"WWW-Authenticate": "Bearer"} if code == 401 else {})
+        return HttpResponse(body=registry.render(), content_type=CONTENT_TYPE)
 
     return serve_metrics
 
@@ -117,14 +117,14 @@ def _listen(address: Address) -> socket.socket:
     return socket.create_server(("", address.port))
 
 
-def _probe(name: str, checks: Mapping[str, Check], one: str, *, verbose: bool) -> Response:
+def _probe(name: str, checks: Mapping[str, Check], one: str, *, verbose: bool) -> HttpResponse:
     if one and one not in checks:
-        return Response(404, f"there is no check {one!r}\n")
+        return HttpResponse(404, f"there is no check {one!r}\n")
     chosen = {one: checks[one]} if one else checks
     complaints = {check: complain() for check, complain in chosen.items()}
     healthy = not any(complaints.values())
     if healthy and not verbose:
-        return Response(body="ok")
+        return HttpResponse(body="ok")
     lines = [f"[-]{check} failed: {told}" if told else f"[+]{check} ok" for check, told in complaints.items()]
     lines.append(f"{name} check {'passed' if healthy else 'failed'}")
-    return Response(200 if healthy else 500, "".join(f"{line}\n" for line in lines))
+    return HttpResponse(200 if healthy else 500, "".join(f"{line}\n" for line in lines))

@@ -20,9 +20,9 @@ from schedkit.sked.kube.errors import (
     ApiExpiredError,
     ApiForbiddenError,
     ApiNotFoundError,
+    ApiStatus,
     ApiTooManyRequestsError,
     ConnectionLostError,
-    Status,
     make_api_error,
 )
 from schedkit.sked.kube.logs import fields
@@ -225,7 +225,7 @@ class Stream(Generic[Item]):
 
     def _take(self, event: WatchEvent) -> None:
         if event.type == "ERROR":
-            raise make_api_error(decode(event.object, Status), f"watch {self._resource.plural}")
+            raise make_api_error(decode(event.object, ApiStatus), f"watch {self._resource.plural}")
         if event.type == "BOOKMARK":
             metadata = decode(event.object, Object).metadata
             if self._version:
