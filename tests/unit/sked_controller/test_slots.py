@@ -410,3 +410,21 @@ def test_winner_stays_ready_while_a_weaker_one_comes() -> None:
     assert cluster.condition("older", "Ready") == ("True", "Ready")
     cluster.work()
     assert not [event for event in cluster.events if event[0] == "older"], "nothing happened to it"
+
+
+def test_node_that_cannot_be_labelled_is_told_to_those_who_want_it() -> None:
+    cluster = make_cluster()
+    cluster.free_namespace()
+    cluster.apply_resource("everywhere")
+    cluster.work()
+    cluster.refusals = {"label n1": refusal(403, "Forbidden", "n1 is not for you")}
+    cluster.apply_resource("first", nodeSelector=ONLY_N1, priority=10)
+    cluster.apply_resource("second", nodeSelector={"kubernetes.io/hostname": "n2"}, priority=10)
+    cluster.work()
+    assert cluster.on("n2") == ["second"]
+    assert cluster.condition("second", "Ready") == ("True", "Ready")
+    assert cluster.condition("first", "Ready") == ("False", "NodesNotWritable")
+    assert "n1 is not for you" in cluster.message("first", "Ready")
+    cluster.look_at_node("n1")
+    cluster.look_at_node("n2")
+    assert not [write for write in cluster.work() if "status" in write], "it is told once"

@@ -7,7 +7,7 @@ from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet,
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
-from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta
+from schedkit.sked.kube.objects import Model, Object, ObjectMeta
 
 Fence = Callable[[], None]
 
@@ -45,8 +45,12 @@ class Executor:
     def __init__(self, client: Client, fence: Fence) -> None:
         self._client = client
         self._fence = fence
-        # Writes that left a difference, by generation: others may own fields that make it differ for good.
-        self.written: dict[Key, tuple[int, DaemonSet]] = {}
+        # Writes that left a difference, by the DaemonSet's uid: others may own fields that make it differ for good.
+        self.written: dict[str, tuple[int, DaemonSet]] = {}
+
+    def forget(self, uid: str) -> None:
+        """A DaemonSet is gone."""
+        self.written.pop(uid, None)
 
     async def apply(self, wanted: DaemonSet, *, force: bool) -> DaemonSet:
         """Apply a DaemonSet; without force that is refused where there is somebody's that has not been seen yet."""
@@ -57,16 +61,15 @@ class Executor:
         written = await self._client.apply(
             DAEMONSETS, DaemonSet, metadata.name, body, namespace=metadata.namespace, force=force
         )
-        self.written.pop(metadata.key, None)
+        self.forget(written.metadata.uid)
         if differs(wanted, written):
-            self.written[metadata.key] = written.metadata.generation, wanted
+            self.written[written.metadata.uid] = written.metadata.generation, wanted
         return written
 
     async def delete(self, daemonset: DaemonSet) -> None:
         """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it for ever."""
         self._fence()
         metadata = daemonset.metadata
-        self.written.pop(metadata.key, None)
         try:
             await self._client.delete(
                 DAEMONSETS,

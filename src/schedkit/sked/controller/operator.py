@@ -73,18 +73,23 @@ async def run_operator(access: Access, options: Options) -> None:
             elector = Elector(client, LEASE, _find_namespace(access), identity=identity, registry=registry)
         fence = make_fence(lambda: elector is None or elector.holds)
         status_writer = StatusWriter(client, record, utc_now, fence)
+        executor = Executor(client, fence)
+
+        def forget_daemonset(uid: str) -> None:
+            revisions.forget(uid)
+            executor.forget(uid)
+
         wiring = Wiring(
             world,
             wake=queue.add,
             wake_soon=lambda key: queue.add_after(key, SOON_SECONDS),
             wake_node=nodes.add,
             forget_pod=crash_logs.forget,
-            forget_daemonset=revisions.forget,
+            forget_daemonset=forget_daemonset,
             forget_resource=status_writer.forget,
             ceiling=options.priority_ceiling,
             now=utc_now,
         )
-        executor = Executor(client, fence)
         reconciler = Reconciler(world, wiring, executor, status_writer, crash_logs, revisions, utc_now)
         wiring.connect(informers)
         certificate = _read_certificate(options)

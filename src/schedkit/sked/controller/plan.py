@@ -25,7 +25,7 @@ from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing,
 from schedkit.sked.kube.objects import Key
 
 REVISION = "controller-revision-hash"  # on a pod: which of its DaemonSet's templates it was made of
-Written = Mapping[Key, tuple[int, DaemonSet]]
+Written = Mapping[str, tuple[int, DaemonSet]]  # by DaemonSet: what was written, and left a difference
 Revisions = Mapping[tuple[str, str], bytes]  # by DaemonSet and hash: what its pods are made of
 
 
@@ -115,7 +115,7 @@ def plan_claim(world: World, claim: Claim, written: Written, revisions: Revision
     wanted = make_daemonset(claim, world.accepts(claim)) if standing.contested or stays else plain
     if seen and not differs(wanted, seen):
         return _plan_pods(base, world, seen, revisions)
-    if seen and written.get(seen.metadata.key) == (seen.metadata.generation, wanted):
+    if seen and written.get(seen.metadata.uid) == (seen.metadata.generation, wanted):
         return note_drift(_plan_pods(base, world, seen, revisions), wanted, seen)
     if standing.unlabelled and (seen is None or _select(seen) != _select(wanted)):
         return replace(base, waiting=_explain_gate(world, standing))
@@ -205,8 +205,8 @@ def _find_expected(base: ClaimPlan, world: World, seen: DaemonSet) -> dict[str, 
 def _explain_gate(world: World, standing: Standing) -> str:
     first, more = min(standing.unlabelled), len(standing.unlabelled) - 1
     several = f"{first} and {more} more" if more else first
-    if world.refused_nodes:
-        return f"other resources want node {several} too, and sked cannot label nodes: {world.refused_nodes}"
+    if why := world.find_undecidable(standing):
+        return f"other resources want node {several} too, and sked cannot label it: {why}"
     return f"waits until it is decided who gets node {several}"
 
 

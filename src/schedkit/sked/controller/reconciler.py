@@ -82,9 +82,11 @@ class Reconciler:
             except ApiError as error:
                 if not error.is_permanent:
                     raise
-                self._note_refused_nodes(error.message)
+                if not self._world.refused_nodes:  # said once, not for thousands of nodes
+                    _logger.warning("cannot label node", extra=fields(node=name, error=error.message))
+                self._wiring.note_refused_node(name, error.message)
                 return Result(after_seconds=RETRY_SECONDS)
-            self._note_refused_nodes("")
+            self._wiring.note_refused_node(name, "")
         return Result(after_seconds=plan.again_seconds) if plan.again_seconds is not None else None
 
     async def _execute(self, plan: Plan) -> tuple[Plan, Trouble | None]:
@@ -130,7 +132,9 @@ class Reconciler:
         healths = [examine(self._world, claim, now) for claim in plan.claims]
         failures = [failure for health in healths for failure in health.failures]
         told = self._complete(plan.resource, failures[:FAILURES_TOLD])
-        status = make_status(plan, healths, told, self._world.refused_nodes, self._status_writer.now(), trouble)
+        found = (self._world.find_undecidable(claim.standing) for claim in plan.claims)
+        undecided = next(filter(None, found), "")
+        status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble)
         times = [health.again_seconds for health in healths if health.again_seconds is not None]
         later = await self._status_writer.write(plan.resource, status)
         if later is not None:
@@ -152,15 +156,6 @@ class Reconciler:
             before = resource.status.failures
             completed.append(self._crash_logs.complete(resource.metadata.key, failure, crash, before))
         return completed
-
-    def _note_refused_nodes(self, why: str) -> None:
-        """Keep in mind whether nodes can be labelled, and tell those whom it concerns."""
-        if self._world.refused_nodes == why:
-            return
-        self._world.refused_nodes = why
-        if why:
-            _logger.warning("cannot label nodes", extra=fields(error=why))
-        self._wiring.wake_contested()
 
 
 def _explain(key: Key, error: ApiError) -> Trouble:

@@ -142,10 +142,14 @@ class Wiring:
         for informer in informers.needed:
             informer.on_sync_change(self._wake_all)
 
-    def wake_contested(self) -> None:
-        """Have those looked at that share nodes with others."""
-        for owner in self._world.contesting():
-            self._wake(owner)
+    def note_refused_node(self, name: str, why: str) -> None:
+        """Keep in mind whether a node can be labelled, and have those looked at whom it concerns."""
+        if self._world.refused_nodes.get(name, "") == why:
+            return
+        self._world.refused_nodes.pop(name, None)
+        self._world.refused_nodes.update({name: why} if why else {})
+        for claim in self._world.decision(name).participants:
+            self._wake(claim.owner)
 
     def look_again(self, claims: Iterable[Claim]) -> None:
         """Decide again of all nodes of some claims."""
@@ -232,6 +236,8 @@ class Wiring:
         before = {claim.owner for claim in world.placement.on(name)}
         changed = world.placement.see_node(old, new)
         is_other = old is None or new is None or _health(old) != _health(new)
+        if new is None:
+            world.refused_nodes.pop(name, None)
         if not changed and not is_other and old and new and not self._may_matter(old, new):
             return
         if changed or is_other:  # how many nodes there are, and how they are, is in the status

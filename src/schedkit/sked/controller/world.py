@@ -70,7 +70,7 @@ class World:
     informers: Sequence[Informer[Any]]  # without which nothing can be planned
     placement: Placement
     namespaces: Collection[str] = ()  # whose resources are managed by this operator; empty: all
-    refused_nodes: str = ""  # why nodes cannot be labelled, in the API server's words
+    refused_nodes: dict[str, str] = field(default_factory=dict)  # which cannot be labelled, in the API server's words
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
     _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
@@ -130,9 +130,10 @@ class World:
         """How a claim stands on the nodes where it has to follow the label."""
         return self._standings.get(claim.identity, NOWHERE)
 
-    def contesting(self) -> set[Key]:
-        """The resources that share nodes with others."""
-        return {owner for owner, _ in self._standings}
+    def find_undecidable(self, standing: Standing) -> str:
+        """Why one of the nodes that a claim waits for cannot be labelled, or nothing."""
+        waiting = (*standing.unlabelled, *standing.pending) if self.refused_nodes else ()
+        return next((self.refused_nodes[name] for name in waiting if name in self.refused_nodes), "")
 
     @property
     def has_narrowed(self) -> bool:
