@@ -34,7 +34,7 @@ format: setup ## Put the code in form
 lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
-test: setup ## All tests, with the lab they need (over half an hour the first time, then under half an hour)
+test: setup ## All tests, with the lab they need (three quarters of an hour the first time, then about 20 minutes)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(unit)
 	$(side_by_side) e2e $(e2e) tests/e2e -- integration $(integration) --numprocesses 2 tests/integration
