@@ -145,7 +145,7 @@ class Placement:
         return self._of.pop(key, {})
 
     def _settle(self, name: str) -> None:
-        """Find out anew who could run on a node, after a claim came or went."""
+        """Find out again who could run on a node, after a claim came or went."""
         node = self._nodes.get("", name)
         if node is not None:
             self._set(name, [claim for claim in self._find_claims(node) if name in self._of[claim.identity]])
