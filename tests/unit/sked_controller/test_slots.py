@@ -428,3 +428,17 @@ def test_node_that_cannot_be_labelled_is_told_to_those_who_want_it() -> None:
     cluster.look_at_node("n1")
     cluster.look_at_node("n2")
     assert not [write for write in cluster.work() if "status" in write], "it is told once"
+
+
+@pytest.mark.parametrize("stuck", NODES)
+def test_node_that_does_not_get_free_keeps_a_newcomer_from_no_other(stuck: str) -> None:
+    cluster = make_cluster()
+    cluster.free_namespace()
+    cluster.apply_resource("old")
+    cluster.work()
+    cluster.stuck.add(stuck)
+    cluster.apply_resource("new", priority=5)
+    cluster.work()
+    cluster.look_at_node(stuck)  # a minute later: its pod should be gone
+    cluster.work()
+    assert all(cluster.on(node) == ["new"] for node in NODES if node != stuck)

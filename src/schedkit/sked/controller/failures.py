@@ -17,6 +17,7 @@ BEGINNING = {"", "ContainerCreating", "PodInitializing"}
 ENDED = ("Failed", "Succeeded")
 MESSAGE_LENGTH = 500
 STEADY = timedelta(minutes=5)  # for so long it must run again before a crash is over: a loop must not look well
+LATE_SECONDS = 2.0
 OVERDUE = timedelta(seconds=60)  # beyond its grace a pod is killed, and its kubelet says so within seconds
 
 
@@ -94,6 +95,12 @@ def overdue_in(pod: Pod, now: datetime) -> float | None:
     """In how many seconds a pod that is going is overdue; None when it is not going."""
     due = pod.metadata.deletion_timestamp
     return None if due is None else (datetime.fromisoformat(due) + OVERDUE - now).total_seconds()
+
+
+def late_in(pod: Pod, now: datetime) -> float | None:
+    """In how many seconds a pod that is going should be gone; None when it is not going."""
+    left = overdue_in(pod, now)
+    return None if left is None else left - OVERDUE.total_seconds() + LATE_SECONDS
 
 
 def is_ready(pod: Pod) -> bool:

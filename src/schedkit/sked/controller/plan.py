@@ -18,7 +18,7 @@ from schedkit.sked.controller.daemonsets import (
     same_pods,
     same_work,
 )
-from schedkit.sked.controller.failures import is_overdue, is_ready, overdue_in, read_node
+from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.slots import Slot, next_value, read_slot
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing, World, may_touch
@@ -141,7 +141,8 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     present = [occupant for occupant in occupants if not is_overdue(occupant.pod, now)]
     decision = world.decision(name)
     value = next_value(decision, slot, present)
-    going = [seconds for occupant in present if (seconds := overdue_in(occupant.pod, now)) is not None]
+    times = (time for occupant in present for time in (late_in(occupant.pod, now), overdue_in(occupant.pod, now)))
+    going = [seconds for seconds in times if seconds is not None and seconds > 0]
     write = not decision.reserved and slot != Slot(value, value) and _is_ours_to_label(world, name, slot)
     return SlotPlan(value, write, min(going, default=None))
 

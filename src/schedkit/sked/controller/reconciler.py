@@ -75,6 +75,8 @@ class Reconciler:
         node = self._world.nodes.get("", name)
         if node is None or not self._world.is_complete:
             return None
+        if late := self._world.give_up_trial(name, self._now()):
+            self._wiring.look_again([late])
         plan = plan_slot(self._world, name, self._now())
         if plan.write:
             try:

@@ -10,7 +10,7 @@ from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_se
 from schedkit.sked.api.types import KIND, SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import MANAGED_BY, remove_slot
-from schedkit.sked.controller.failures import ENDED, is_unschedulable
+from schedkit.sked.controller.failures import ENDED, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.scheduling import could_run
@@ -78,6 +78,7 @@ class World:
     _strays: dict[Key, tuple[Selector, tuple[Toleration, ...]]] = field(default_factory=dict)
     _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can be made
     _tried_on: dict[str, dict[Identity, None]] = field(default_factory=dict)
+    _late_trials: set[tuple[Identity, str]] = field(default_factory=set)  # nodes that did not get free in time
 
     @property
     def is_complete(self) -> bool:
@@ -292,6 +293,8 @@ class World:
         node = self.nodes.get("", name)
         if node is None or not node.is_ready or not self._is_able(claim, node):
             return False
+        if (claim.identity, name) in self._late_trials:
+            return False
         slot = read_slot(node)
         if slot.reserved and slot.reserved not in self.accepts(claim):
             return False
@@ -317,6 +320,17 @@ class World:
         if not self._tried_on.get(name, True):
             del self._tried_on[name]
         return ended
+
+    def give_up_trial(self, name: str, now: datetime) -> Claim | None:
+        """The claim that was to show itself on a node whose pod does not end in time: it has to on another one."""
+        winner = self.decision(name).winner
+        if winner is None or self.has_pods(winner) or self._trials.get(winner.identity) != name:
+            return None
+        others = (occupant.pod for occupant in self._find_occupants(name) if occupant.claim is not winner)
+        if not any(left < 0 for pod in others if (left := late_in(pod, now)) is not None):
+            return None
+        self._late_trials.add((winner.identity, name))
+        return winner
 
     def _keeps_trying_on(self, claim: Claim, node: str) -> bool:
         """Whether a node is the one on which refused pods may go on being tried: the first that is ready."""
