@@ -11,8 +11,8 @@ from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
 from schedkit.sked.controller.health import Health
 from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble
+from schedkit.sked.controller.slots import Standing
 from schedkit.sked.controller.status import make_blind_status, make_status, make_unreadable_status, shorten_status
-from schedkit.sked.controller.world import Standing
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import as_returned, make_claim, make_resource
 

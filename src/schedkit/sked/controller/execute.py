@@ -1,32 +1,21 @@
 """The one writer of DaemonSets, pods and the labels of nodes: it does what a plan says, while this process leads."""
 
 from collections.abc import Callable
+from typing import Literal
 
 from schedkit.sked.controller.daemonsets import SLOT, differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
-from schedkit.sked.kube.objects import Model, Object, ObjectMeta
+from schedkit.sked.kube.objects import Applied, Object, ObjectMeta
+from schedkit.sked.kube.resources import Resource
 
 Fence = Callable[[], None]
 
 
-class _AppliedDaemonSet(Model, frozen=True):
-    """What server-side apply takes: which DaemonSet, and all of it that is to be managed by sked."""
-
-    api_version: str
-    kind: str
-    metadata: ObjectMeta
+class _AppliedDaemonSet(Applied, frozen=True):
     spec: DaemonSetSpec
-
-
-class _AppliedNode(Model, frozen=True):
-    """What server-side apply takes: which node, in which version, and the label and annotation of its slot."""
-
-    api_version: str
-    kind: str
-    metadata: ObjectMeta
 
 
 def make_fence(leads: Callable[[], bool]) -> Fence:
@@ -68,29 +57,11 @@ class Executor:
 
     async def delete(self, daemonset: DaemonSet) -> None:
         """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it for ever."""
-        self._fence()
-        metadata = daemonset.metadata
-        try:
-            await self._client.delete(
-                DAEMONSETS,
-                metadata.name,
-                namespace=metadata.namespace,
-                preconditions=Preconditions(uid=metadata.uid),
-                propagation="Background",
-            )
-        except ApiNotFoundError:
-            return
+        await self._delete(DAEMONSETS, daemonset.metadata, "Background")
 
     async def evict(self, pod: Pod) -> None:
         """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
-        self._fence()
-        metadata = pod.metadata
-        try:
-            await self._client.delete(
-                PODS, metadata.name, namespace=metadata.namespace, preconditions=Preconditions(uid=metadata.uid)
-            )
-        except ApiNotFoundError:
-            return
+        await self._delete(PODS, pod.metadata)
 
     async def write_slot(self, node: Node, value: str) -> None:
         """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""
@@ -100,8 +71,24 @@ class Executor:
         metadata = ObjectMeta(
             name=seen.name, uid=seen.uid, resource_version=seen.resource_version, labels=said, annotations=said
         )
-        body = _AppliedNode(NODES.api_version, NODES.kind, metadata)
+        body = Applied(NODES.api_version, NODES.kind, metadata)
         try:
             await self._client.apply(NODES, Object, seen.name, body, force=True)
+        except ApiNotFoundError:
+            return
+
+    async def _delete(
+        self, resource: Resource, metadata: ObjectMeta, propagation: Literal["", "Background"] = ""
+    ) -> None:
+        """Delete this very object, and none of the same name that was made since."""
+        self._fence()
+        try:
+            await self._client.delete(
+                resource,
+                metadata.name,
+                namespace=metadata.namespace,
+                preconditions=Preconditions(uid=metadata.uid),
+                propagation=propagation,
+            )
         except ApiNotFoundError:
             return

@@ -9,7 +9,7 @@ from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import NodeCounts, NodeFailure
 from schedkit.sked.controller.daemonsets import follows_slot
 from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_failures, is_ready, read_node, shorten, steady_in
-from schedkit.sked.controller.objects import Pod
+from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
 from schedkit.sked.controller.world import World
@@ -40,7 +40,7 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
         return Health(plan, lost, settled, winners=winners)
     pods = world.pods_of(seen)
     by_node = {read_node(pod): pod for pod in pods if not pod.metadata.deletion_timestamp}
-    counts, missing, without = _count(world, plan, by_node)
+    counts, missing, without = _count(world.find_nodes(plan.claim, seen), plan, by_node)
     failures = find_failures(pods, now)
     failed = len(failures)
     event = world.refusal(seen, now)
@@ -68,7 +68,7 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
         and not plan.waiting
         and not plan.standing.pending
         # What follows the slot is rolled by sked, which knows its pods itself: a neighbour that comes is no rollout.
-        and (follows_slot(seen) or seen.status.observed_generation >= seen.metadata.generation)
+        and (follows_slot(seen) or seen.is_observed)
         and missing == 0
         and leaving <= 0
         and updated + excused >= counts.desired
@@ -85,16 +85,10 @@ class _Counts:
     cordoned: int = 0
 
 
-def _count(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> tuple[_Counts, int, int]:
+def _count(nodes: Iterable[tuple[str, Node]], plan: ClaimPlan, by_node: dict[str, Pod]) -> tuple[_Counts, int, int]:
     """The nodes that should run it; of those that can be judged, how many do not, and how many have no pod."""
     counts, missing, without = _Counts(), 0, 0
-    narrowed = world.find_narrowed(plan.seen, plan.claim) if plan.seen else None
-    for name in world.placement.of(plan.claim):
-        node = world.nodes.get("", name)
-        if node is None or name in plan.standing.lost:
-            continue
-        if narrowed and not narrowed.matches(node.metadata.labels, name):
-            continue
+    for name, node in nodes:
         counts.desired += 1
         pod = by_node.get(name)
         works = pod is not None and is_ready(pod)
@@ -122,7 +116,7 @@ def _count_updated(plan: ClaimPlan, pods: int) -> int:
         return 0
     if follows_slot(seen):
         return pods - plan.old_pods
-    return seen.status.updated_number_scheduled if seen.status.observed_generation >= seen.metadata.generation else 0
+    return seen.status.updated_number_scheduled if seen.is_observed else 0
 
 
 def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int]:

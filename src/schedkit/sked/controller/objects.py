@@ -132,6 +132,11 @@ class DaemonSet(Model, frozen=True):
     spec: DaemonSetSpec
     status: DaemonSetStatus = DaemonSetStatus()
 
+    @property
+    def is_observed(self) -> bool:
+        """Whether the DaemonSet controller has seen the newest spec."""
+        return self.status.observed_generation >= self.metadata.generation
+
 
 class StateWaiting(Model, frozen=True):
     """Why a container does not run yet."""

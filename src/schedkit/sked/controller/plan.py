@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from schedkit.errors import SchedkitError
+from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import KIND, ON_DELETE, SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
@@ -19,9 +20,9 @@ from schedkit.sked.controller.daemonsets import (
     same_work,
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
-from schedkit.sked.controller.objects import DaemonSet, Node, Pod
-from schedkit.sked.controller.slots import Slot, next_value, read_slot
-from schedkit.sked.controller.world import ADOPT, CONTROLLER, NOWHERE, Standing, World, may_touch
+from schedkit.sked.controller.objects import DaemonSet, Pod
+from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_slot
+from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
 from schedkit.sked.kube.objects import Key
 
 REVISION = "controller-revision-hash"  # on a pod: which of its DaemonSet's templates it was made of
@@ -179,7 +180,7 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
     old = [pod for pod in pods if revisions.get((uid, pod.metadata.labels.get(REVISION, "")), newest) != newest]
     if strategy and strategy.type == ON_DELETE:
         return replace(base, unknown=unknown, old_pods=len(old))  # they wait for somebody to delete them
-    expected = _find_expected(base, world, seen)
+    expected = {name: node for name, node in world.find_nodes(base.claim, seen) if name not in base.standing.pending}
     rolling = strategy.rolling_update if strategy else None
     most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, len(expected))
     working = {read_node(pod) for pod in pods if is_ready(pod)}
@@ -189,18 +190,6 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
     ready = [pod for pod in old if is_ready(pod)]
     chosen = (*unready, *sorted(ready, key=read_node)[: max(0, most - down)])
     return replace(base, unknown=unknown, evict=chosen, old_pods=len(old))
-
-
-def _find_expected(base: ClaimPlan, world: World, seen: DaemonSet) -> dict[str, Node]:
-    """The nodes that should have a pod by now."""
-    narrowed = world.find_narrowed(seen, base.claim)
-    elsewhere = base.standing.lost.keys() | base.standing.pending.keys()
-    found = ((name, world.nodes.get("", name)) for name in world.placement.of(base.claim) if name not in elsewhere)
-    return {
-        name: node
-        for name, node in found
-        if node and (narrowed is None or narrowed.matches(node.metadata.labels, name))
-    }
 
 
 def _explain_gate(world: World, standing: Standing) -> str:
@@ -227,7 +216,7 @@ def _foreign(seen: DaemonSet) -> Trouble:
     owner = seen.metadata.controller
     whose = f"belongs to {owner.kind} {owner.name}" if owner else "belongs to nobody"
     adopt = "" if owner else f"; annotate it with {ADOPT}=true to hand it over"
-    return Trouble("ForeignDaemonSet", f"DaemonSet {seen.metadata.name} is there already and {whose}{adopt}")
+    return Trouble(Reason.FOREIGN_DAEMON_SET, f"DaemonSet {seen.metadata.name} is there already and {whose}{adopt}")
 
 
 def _find_fault(resource: SchedExt) -> Trouble | None:

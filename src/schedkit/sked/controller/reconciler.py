@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
@@ -142,7 +143,7 @@ class Reconciler:
         if later is not None:
             times.append(later)
         waits = trouble or plan.trouble or any(claim.waiting or claim.trouble for claim in plan.claims)
-        if waits or any(failure.reason == "FailedCreate" for failure in failures):
+        if waits or any(failure.reason == Reason.FAILED_CREATE for failure in failures):
             times.append(RETRY_SECONDS)
         return Result(after_seconds=min(times)) if times else None
 

@@ -5,7 +5,7 @@ same name holds what sked wrote last: a label that says something else was set b
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from schedkit.sked.controller.claims import Claim
@@ -43,6 +43,35 @@ class Decision:
     contested: bool = False  # whether it takes a label to say so
     reserved: str = ""  # what a person wrote
     participants: tuple[Claim, ...] = ()  # whose DaemonSets have to follow the label
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a claim stands on the nodes where it follows the label; dicts as sets that keep their order."""
+
+    contested: dict[str, None] = field(default_factory=dict)  # all of them
+    lost: dict[str, None] = field(default_factory=dict)  # that somebody else is to have, or nobody
+    pending: dict[str, None] = field(default_factory=dict)  # that are to be its own, and are not yet
+    unlabelled: dict[str, None] = field(default_factory=dict)
+
+    def put(self, node: str, *, lost: bool, given: bool, labelled: bool) -> None:
+        """Take in how it stands on one node."""
+        self.remove(node)
+        self.contested[node] = None
+        if lost:
+            self.lost[node] = None
+        elif not given:
+            self.pending[node] = None
+        if not labelled:
+            self.unlabelled[node] = None
+
+    def remove(self, node: str) -> None:
+        """The node is no longer one of these."""
+        for names in (self.contested, self.lost, self.pending, self.unlabelled):
+            names.pop(node, None)
+
+
+NOWHERE = Standing()
 
 
 def read_slot(node: Node) -> Slot:

@@ -17,7 +17,7 @@ from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.errors import ApiInvalidError, ApiNotFoundError
 from schedkit.sked.kube.events import EventType
 from schedkit.sked.kube.logs import fields
-from schedkit.sked.kube.objects import Key, Model, Object, ObjectMeta, format_time
+from schedkit.sked.kube.objects import Applied, Key, Model, Object, ObjectMeta, format_time
 from schedkit.sked.kube.watch import Unreadable
 
 PACE_SECONDS = 1.0
@@ -29,12 +29,7 @@ Record = Callable[[ObjectMeta, EventType, str, str], None]  # about what, how gr
 _logger = logging.getLogger(__name__)
 
 
-class _Applied(Model, frozen=True):
-    """What server-side apply takes: which resource, and all of its status."""
-
-    api_version: str
-    kind: str
-    metadata: ObjectMeta
+class _AppliedStatus(Applied, frozen=True):
     status: SchedExtStatus
 
 
@@ -108,7 +103,7 @@ class StatusWriter:
     async def _apply(self, metadata: ObjectMeta, status: SchedExtStatus) -> None:
         # With its uid: one of the same name that was made since is told nothing about its predecessor.
         identity = ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid)
-        body = _Applied(SCHEDEXTS.api_version, SCHEDEXTS.kind, identity, status)
+        body = _AppliedStatus(SCHEDEXTS.api_version, SCHEDEXTS.kind, identity, status)
         await self._client.apply(
             SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
         )

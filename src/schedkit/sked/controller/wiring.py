@@ -252,7 +252,7 @@ class Wiring:
         """Whether a change of a node on which the same claims could run may change who has its slot."""
         if read_slot(old) != read_slot(new):
             return True
-        return self._world.has_narrowed and old.metadata.labels != new.metadata.labels
+        return old.metadata.labels != new.metadata.labels and self._world.has_narrowed
 
     def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
         event = new or old

@@ -14,7 +14,7 @@ from schedkit.sked.controller.failures import ENDED, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.scheduling import could_run
-from schedkit.sked.controller.slots import NONE, PENDING, Decision, Occupant, decide, read_slot
+from schedkit.sked.controller.slots import NONE, NOWHERE, PENDING, Decision, Occupant, Standing, decide, read_slot
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
@@ -25,35 +25,6 @@ CONTROLLER, MAKER, NODE, ABOUT = "controller", "maker", "node", "about"  # index
 REFUSED_FOR = timedelta(minutes=10)  # after that, pods that were refused are tried again, on one node
 NOTHING_TO_DECIDE = Decision(None)
 NOTHING = (NOTHING_TO_DECIDE, "")
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a claim stands on the nodes where it follows the label; dicts as sets that keep their order."""
-
-    contested: dict[str, None] = field(default_factory=dict)  # all of them
-    lost: dict[str, None] = field(default_factory=dict)  # that somebody else is to have, or nobody
-    pending: dict[str, None] = field(default_factory=dict)  # that are to be its own, and are not yet
-    unlabelled: dict[str, None] = field(default_factory=dict)
-
-    def put(self, node: str, *, lost: bool, given: bool, labelled: bool) -> None:
-        """Take in how it stands on one node."""
-        self.remove(node)
-        self.contested[node] = None
-        if lost:
-            self.lost[node] = None
-        elif not given:
-            self.pending[node] = None
-        if not labelled:
-            self.unlabelled[node] = None
-
-    def remove(self, node: str) -> None:
-        """The node is no longer one of these."""
-        for names in (self.contested, self.lost, self.pending, self.unlabelled):
-            names.pop(node, None)
-
-
-NOWHERE = Standing()
 
 
 @dataclass
@@ -274,6 +245,14 @@ class World:
             known = generation, claim, None if same else _parse(pod.node_selector, own)
             self._narrowed[uid] = known
         return known[2]
+
+    def find_nodes(self, claim: Claim, seen: DaemonSet) -> Iterator[tuple[str, Node]]:
+        """The nodes that are a claim's: those that it could run on, without what others have or deselected."""
+        narrowed, lost = self.find_narrowed(seen, claim), self.standing(claim).lost
+        for name in self.placement.of(claim):
+            node = self.nodes.get("", name)
+            if node and name not in lost and (narrowed is None or narrowed.matches(node.metadata.labels, name)):
+                yield name, node
 
     def _may_take(self, claim: Claim, node: str) -> bool:
         """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can be made."""

@@ -76,6 +76,14 @@ class Object(Model, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
+class Applied(Model, frozen=True):
+    """What server-side apply takes at least: which object. What is to be owned of it comes besides."""
+
+    api_version: str
+    kind: str
+    metadata: ObjectMeta
+
+
 class ObjectReference(Model, frozen=True):
     """Points at an object of any kind."""
 
