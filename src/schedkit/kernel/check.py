@@ -3,14 +3,21 @@
 from enum import StrEnum
 from typing import NamedTuple
 
+# What every scheduler needs. What other checks look at follows from these, or stops some schedulers only.
+ESSENTIAL = ("kernel.version", "kernel.sched_ext", "kernel.btf", "kernel.preempt_rt", "kernel.isolcpus")
+
 
 class Outcome(StrEnum):
-    """`error` blocks a scheduler from running, `warning` may, `unknown` could not be found out and blocks nothing."""
+    """`error` blocks a scheduler from running, `warning` may, `unknown` could not be found out and blocks nothing.
+
+    `not-applicable` is what there is nothing to look at for, as the slot of a kernel that has none.
+    """
 
     OK = "ok"
     WARNING = "warning"
     ERROR = "error"
     UNKNOWN = "unknown"
+    NOT_APPLICABLE = "not-applicable"
 
 
 class Check(NamedTuple):

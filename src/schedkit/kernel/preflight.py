@@ -1,5 +1,6 @@
 """Can this kernel run a scheduler: everything that can be known before one is started."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,8 +16,12 @@ OLDEST_KERNEL = "6.12"  # the first with sched_ext
 _OLDEST = (6, 12)
 _OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_CLASS_EXT")
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
-_MANAGERS = {"scx_loader": "systemctl stop scx_loader", "bpfman": "systemctl stop bpfman"}  # by their process
-_MANAGER_UNITS = {"scx.service": "systemctl stop scx"}  # by their cgroup: the process is the scheduler itself
+_HAND_OVER = "schedctl import scx_loader"
+_MANAGERS = {"scx_loader": _HAND_OVER, "bpfman": "systemctl stop bpfman"}  # by their process
+_SCX = "systemctl disable --now scx"
+_MANAGER_UNITS = {"scx.service": _SCX}  # by their cgroup: the process is the scheduler itself
+_BOOT_UNITS = {"scx_loader.service": _HAND_OVER, "scx.service": _SCX}  # by what is to be started at boot
+_BOOT_TARGETS = ("multi-user.target", "graphical.target", "default.target")
 
 
 def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) -> list[Check]:
@@ -34,6 +39,26 @@ def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) 
         *examine_capabilities(root),
         _check_managers(root),
         _check_slot(root),
+    ]
+
+
+def examine_node(root: Path = Path("/")) -> list[Check]:
+    """The checks of the kernel that make sense from within a container, whose own rights are of no interest.
+
+    A container may see less of /sys than there is: BTF that is not there is unknown. A kernel with sched_ext has it.
+    """
+    config, btf = read_config(root), _check_btf(root)
+    if not (root / VMLINUX).exists():
+        btf = Check(btf.name, Outcome.UNKNOWN, btf.seen)
+    return [
+        _check_version(root, OLDEST_KERNEL),
+        _check_sched_ext(root),
+        btf,
+        check_kfuncs(root),
+        _check_config(config),
+        _check_function_tracer(root, config),
+        _check_preempt_rt(root),
+        _check_isolcpus(root),
     ]
 
 
@@ -117,7 +142,10 @@ def _check_btf(root: Path) -> Check:
 
 def check_kfuncs(root: Path) -> Check:
     """Whether schedulers that call the kernel's scx_bpf_ functions can load; it reads all of the kernel's BTF."""
-    name, malformed = "kernel.btf_kfuncs", read_malformed_kfuncs(root)
+    name = "kernel.btf_kfuncs"
+    if read_state(root).state is State.UNSUPPORTED:
+        return Check(name, Outcome.NOT_APPLICABLE, "a kernel without sched_ext has no scx_bpf_ functions")
+    malformed = read_malformed_kfuncs(root)
     if malformed is None:
         return Check(name, Outcome.UNKNOWN, "there is no BTF to look at")
     if isinstance(malformed, Unknown):
@@ -247,10 +275,17 @@ def _check_managers(root: Path) -> Check:
         cgroup = read_text(root / f"proc/{pid}/cgroup")
         if isinstance(cgroup, str):
             found |= {unit: stop for unit, stop in _MANAGER_UNITS.items() if f"/{unit}" in cgroup}
-    if not found:
-        return Check(name, Outcome.OK, "no other manager of schedulers runs")
-    fix = f"two managers take the slot from each other: {'; '.join(found.values())}"
-    return Check(name, Outcome.WARNING, f"running: {', '.join(sorted(found))}", fix)
+    enabled = {unit: stop for unit, stop in _BOOT_UNITS.items() if _is_enabled(root, unit)}
+    if not found and not enabled:
+        return Check(name, Outcome.OK, "no other manager of schedulers runs, or is enabled")
+    fix = "two managers take the slot from each other: " + "; ".join(dict.fromkeys((found | enabled).values()))
+    told = {"running": found, "enabled at boot": enabled}
+    seen = "; ".join(f"{how}: {', '.join(sorted(those))}" for how, those in told.items() if those)
+    return Check(name, Outcome.WARNING, seen, fix)
+
+
+def _is_enabled(root: Path, unit: str) -> bool:
+    return any(os.path.lexists(root / f"etc/systemd/system/{target}.wants/{unit}") for target in _BOOT_TARGETS)
 
 
 def _check_slot(root: Path) -> Check:
@@ -258,8 +293,9 @@ def _check_slot(root: Path) -> Check:
     if isinstance(state.state, Unknown):
         return Check(name, Outcome.UNKNOWN, state.state.why)
     if state.state is State.UNSUPPORTED:
-        return Check(name, Outcome.OK, "there is none")
+        return Check(name, Outcome.NOT_APPLICABLE, "a kernel without sched_ext has none")
     if state.state is State.DISABLED:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
-    return Check(name, Outcome.OK, f"{state.state}: {ops}, {describe_holder(read_holder(root))}")
+    seen = f"{state.state}: {ops}, {describe_holder(read_holder(root))}"
+    return Check(name, Outcome.WARNING, seen, "schedctl status tells whose it is; schedctl switch replaces it")

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from schedkit.kernel.check import Check, Outcome
-from schedkit.kernel.preflight import examine_kernel, find_obstacles, parse_version
-from tests.unit.kernel.roots import FREE, write_files, write_process, write_sched_ext
+from schedkit.kernel.preflight import examine_kernel, examine_node, find_obstacles, parse_version
+from tests.unit.kernel.roots import ATTACHED, FREE, write_files, write_process, write_sched_ext
 
 ALL_CAPABILITIES = "CapInh:\t0000000000000000\nCapEff:\t000001ffffffffff"
 OPTIONS = ["BPF", "BPF_SYSCALL", "BPF_JIT", "DEBUG_INFO_BTF", "SCHED_CLASS_EXT", "FUNCTION_TRACER"]
@@ -214,7 +215,21 @@ def test_other_managers_are_named(root: Path) -> None:
     check = examine(root, "kernel.managers")
 
     assert (check.outcome, check.seen) == (Outcome.WARNING, "running: scx.service, scx_loader")
-    assert "systemctl stop scx_loader" in check.fix
+    assert check.fix.endswith("schedctl import scx_loader; systemctl disable --now scx")
+
+
+@pytest.mark.parametrize(
+    ("unit", "fix"), [("scx_loader.service", "import scx_loader"), ("scx.service", "disable --now scx")]
+)
+def test_managers_that_start_at_boot_are_named(root: Path, unit: str, fix: str) -> None:
+    wants = root / "etc/systemd/system/multi-user.target.wants"
+    wants.mkdir(parents=True)
+    (wants / unit).symlink_to(f"/usr/lib/systemd/system/{unit}")
+
+    check = examine(root, "kernel.managers")
+
+    assert (check.outcome, check.seen) == (Outcome.WARNING, f"enabled at boot: {unit}")
+    assert check.fix.endswith(fix)
 
 
 def test_kernel_without_btf_cannot_run_any(root: Path) -> None:
@@ -222,6 +237,36 @@ def test_kernel_without_btf_cannot_run_any(root: Path) -> None:
 
     assert examine(root, "kernel.btf").outcome is Outcome.ERROR
     assert examine(root, "kernel.btf_kfuncs").outcome is Outcome.UNKNOWN
+
+
+def test_taken_slot_is_a_warning(root: Path) -> None:
+    write_sched_ext(root, ATTACHED)
+    check = examine(root, "kernel.slot")
+    assert (check.outcome, check.seen.partition(",")[0]) == (Outcome.WARNING, "enabled: schedkit_fifo")
+    assert "schedctl switch" in check.fix
+
+
+def test_kernel_without_sched_ext_has_no_slot_and_no_functions(root: Path) -> None:
+    shutil.rmtree(root / "sys/kernel/sched_ext")
+    for name in ("kernel.slot", "kernel.btf_kfuncs"):
+        assert examine(root, name).outcome is Outcome.NOT_APPLICABLE
+
+
+def test_node_is_examined_for_its_kernel_alone(root: Path) -> None:
+    assert [check.name for check in examine_node(root)] == NAMES[:8]
+    assert {check.outcome for check in examine_node(root)} <= {Outcome.OK, Outcome.UNKNOWN}
+
+
+def test_btf_that_a_container_does_not_see_is_unknown_and_broken_btf_is_not(root: Path) -> None:
+    def examine_btf() -> Outcome:
+        (check,) = (check for check in examine_node(root) if check.name == "kernel.btf")
+        return check.outcome
+
+    (root / "sys/kernel/btf/vmlinux").write_bytes(b"none")
+    assert examine_btf() is Outcome.ERROR
+    (root / "sys/kernel/btf/vmlinux").unlink()
+    assert examine_btf() is Outcome.UNKNOWN
+    assert examine(root, "kernel.btf").outcome is Outcome.ERROR
 
 
 def test_looking_at_the_kernel_imports_nothing_heavy() -> None:
