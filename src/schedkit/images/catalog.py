@@ -28,9 +28,9 @@ class Catalog:
 
         NotFoundError with near names for a bare word that is neither.
         """
-        name = text.partition("@")[0].partition(":")[0]
-        if entry := self.entries.get(name):
-            if name == text:
+        word = text.partition("@")[0].partition(":")[0]
+        if entry := self.find_entry(text):
+            if word == text:
                 pinned = entry.image.tag or entry.image.digest
                 return entry.image if pinned else replace(entry.image, tag=DEFAULT_TAG)
             # Parsed as that name of a registry, for the tag and the digest in it.
@@ -39,6 +39,11 @@ class Catalog:
         if any(mark in text for mark in "/:.@"):
             return parse_reference(text)
         raise self._not_found(text)
+
+    def find_entry(self, text: str) -> CatalogEntry | None:
+        """The entry that is meant by its name, with :TAG or @DIGEST or without; `lavd` is `scx_lavd`."""
+        name = text.partition("@")[0].partition(":")[0]
+        return self.entries.get(name) or self.entries.get(f"scx_{name}")
 
     def _not_found(self, text: str) -> NotFoundError:
         from difflib import get_close_matches

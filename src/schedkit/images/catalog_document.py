@@ -1,8 +1,13 @@
-"""A catalog's JSON, checked: {"NAME": {"imageURI": "REGISTRY/PATH", "description": "…"}}."""
+"""A catalog's JSON, checked: {"NAME": {"imageURI": "REGISTRY/PATH", "description": "…"}}.
+
+Beside these an entry may say what it is good for ("goodFor"), which flags it takes for a purpose ("modes"), and that it
+is not for everybody to see ("hidden").
+"""
 
 import json
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from schedkit.errors import BadDataError, UsageError
@@ -11,6 +16,8 @@ from schedkit.images.reference import Reference, parse_reference
 LARGEST = 1 << 20
 MOST_ENTRIES = 5000
 LONGEST_DESCRIPTION = 500
+MODES = ("auto", "gaming", "lowlatency", "powersave", "server")
+MOST_FLAGS = 50
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -22,6 +29,11 @@ class CatalogEntry:
     image: Reference  # without tag or digest, unless the catalog pins one
     description: str = ""
     origin: str = ""  # which catalog it came from: `built-in`, a path, a URL
+    good_for: str = ""
+    modes: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # flags by mode; those that are missing have none
+    hidden: bool = False
 
 
 def parse_catalog(data: bytes, origin: str) -> dict[str, CatalogEntry]:
@@ -51,10 +63,34 @@ def _parse_entry(name: str, entry: object, origin: str) -> CatalogEntry:
         image = parse_reference(entry["imageURI"], default_tag=None)
     except UsageError as error:
         raise wrong(f"has an imageURI that is no image: {error.hint}") from error
-    description = entry.get("description", "")
-    if not isinstance(description, str) or not description.isprintable() or len(description) > LONGEST_DESCRIPTION:
-        raise wrong(f"has a description that is not one line of text of at most {LONGEST_DESCRIPTION} characters")
-    return CatalogEntry(name, image, description, origin)
+    for key in ("description", "goodFor"):
+        text = entry.get(key, "")
+        if not isinstance(text, str) or not text.isprintable() or len(text) > LONGEST_DESCRIPTION:
+            raise wrong(f"has a {key} that is not one line of text of at most {LONGEST_DESCRIPTION} characters")
+    if not isinstance(entry.get("hidden", False), bool):
+        raise wrong("has a hidden that is neither true nor false")
+    modes = entry.get("modes", {})
+    if not isinstance(modes, dict) or not all(is_mode(mode, flags) for mode, flags in modes.items()):
+        raise wrong(f"has modes that are not lists of flags by one of: {', '.join(MODES)}")
+    return CatalogEntry(
+        name,
+        image,
+        entry.get("description", ""),
+        origin,
+        entry.get("goodFor", ""),
+        {mode: tuple(flags) for mode, flags in modes.items()},
+        entry.get("hidden", False),
+    )
+
+
+def is_mode(mode: str, flags: object) -> bool:
+    """Whether this is a mode that is known, and flags that a command line can have."""
+    return (
+        mode in MODES
+        and isinstance(flags, list)
+        and len(flags) <= MOST_FLAGS
+        and all(isinstance(flag, str) and flag.isprintable() and 0 < len(flag) <= 1000 for flag in flags)
+    )
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

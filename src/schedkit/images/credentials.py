@@ -45,6 +45,15 @@ def find_credentials(registry: str, path: str, environ: Mapping[str, str] = os.e
     return Found(None, tuple(problems))
 
 
+def find_in_document(data: bytes, origin: str, registry: str, path: str) -> Found:
+    """What a file of credentials that somebody else wrote has for a repository: it may name no program to run."""
+    try:
+        document = _parse(data, origin)
+        return Found(_find_entry(_table(document, "auths", origin), origin, registry, path))
+    except _Problem as problem:
+        return Found(None, (str(problem),))
+
+
 def list_files(environ: Mapping[str, str]) -> list[Path]:
     """Where credentials may lie, in podman's order."""
     home = Path(environ.get("HOME") or "/root")
@@ -62,16 +71,22 @@ def _look_into(file: Path, registry: str, path: str, environ: Mapping[str, str])
     document = _read(file)
     if document is None:
         return None
-    auths, helpers = _table(document, "auths", file), _table(document, "credHelpers", file)
+    auths, helpers = _table(document, "auths", str(file)), _table(document, "credHelpers", str(file))
     for key in _keys(registry, path):
         if isinstance(helper := helpers.get(key), str) and (found := _ask_helper(helper, key, environ)):
             return found
-    by_name = {_normal(key): entry for key, entry in reversed(auths.items())}
-    for key in _keys(registry, path):
-        if (entry := by_name.get(key)) and (found := _parse_entry(entry, file, key)):
-            return found
+    if found := _find_entry(auths, str(file), registry, path):
+        return found
     store = document.get("credsStore")
     return _ask_helper(store, registry, environ) if isinstance(store, str) and store else None
+
+
+def _find_entry(auths: dict[str, Any], origin: str, registry: str, path: str) -> Credentials | None:
+    by_name = {_normal(key): entry for key, entry in reversed(auths.items())}
+    for key in _keys(registry, path):
+        if (entry := by_name.get(key)) and (found := _parse_entry(entry, origin, key)):
+            return found
+    return None
 
 
 def _keys(registry: str, path: str) -> Iterator[str]:
@@ -97,35 +112,39 @@ def _read(file: Path) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise _Problem(f"{file} cannot be read: {error.strerror}") from error
+    return _parse(data, str(file))
+
+
+def _parse(data: bytes, origin: str) -> dict[str, Any]:
     try:
         document = json.loads(data) if len(data) <= LARGEST_FILE else None
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        raise _Problem(f"{file} is not a file of credentials")
+        raise _Problem(f"{origin} is not a file of credentials")
     return document
 
 
-def _table(document: dict[str, Any], name: str, file: Path) -> dict[str, Any]:
+def _table(document: dict[str, Any], name: str, origin: str) -> dict[str, Any]:
     table = document.get(name, {})
     if not isinstance(table, dict):
-        raise _Problem(f"{file}: {name} is not an object")
+        raise _Problem(f"{origin}: {name} is not an object")
     return table
 
 
-def _parse_entry(entry: object, file: Path, key: str) -> Credentials | None:
+def _parse_entry(entry: object, origin: str, key: str) -> Credentials | None:
     """`auth` is base64 of user:password; `identitytoken` stands instead of a password; empty means nothing."""
     if not isinstance(entry, dict):
-        raise _Problem(f"{file}: the entry of {key} is not an object")
+        raise _Problem(f"{origin}: the entry of {key} is not an object")
     if isinstance(token := entry.get("identitytoken"), str) and token:
         return Credentials(IDENTITY, token)
     if isinstance(auth := entry.get("auth"), str) and auth:
         try:
             user, colon, secret = base64.b64decode(auth, validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError) as error:
-            raise _Problem(f"{file}: the entry of {key} cannot be read") from error
+            raise _Problem(f"{origin}: the entry of {key} cannot be read") from error
         if not colon or not user:
-            raise _Problem(f"{file}: the entry of {key} cannot be read")
+            raise _Problem(f"{origin}: the entry of {key} cannot be read")
         return Credentials(user, secret.rstrip("\0"))
     user, secret = entry.get("username") or "", entry.get("password") or ""
     return Credentials(user, secret) if isinstance(user, str) and isinstance(secret, str) and user else None

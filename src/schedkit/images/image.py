@@ -24,18 +24,13 @@ class Platform:
 
 
 @dataclass(frozen=True)
-class Image:
-    """Fulfils oci.Content."""
+class Signable:
+    """What a reference names, an index or a manifest: what can be signed, for whatever platform."""
 
     registry: "Registry" = field(repr=False, compare=False)
     source: Reference
     digest: str  # of what the reference names: an index or a manifest
     manifests: Sequence[tuple[Descriptor, bytes]] = field(repr=False)
-    config: Descriptor
-    layers: Sequence[Descriptor]
-    platform: Platform
-    platforms: tuple[Platform, ...]  # all that the index offers
-    labels: Mapping[str, str]
 
     @property
     def reference(self) -> str:
@@ -49,8 +44,19 @@ class Image:
 
     @property
     def manifest(self) -> Descriptor:
-        """This platform's manifest: what runs."""
+        """The last of the manifests: of an image this platform's, which is what runs."""
         return self.manifests[-1][0]
+
+
+@dataclass(frozen=True)
+class Image(Signable):
+    """What a reference names and one platform's manifest in it. Fulfils oci.Content."""
+
+    config: Descriptor
+    layers: Sequence[Descriptor]
+    platform: Platform
+    platforms: tuple[Platform, ...]  # all that the index offers
+    labels: Mapping[str, str]
 
     @property
     def size(self) -> int:

@@ -4,7 +4,7 @@ import json
 
 from schedkit.errors import BadDataError, NoPermissionError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.images.credentials import IDENTITY, Found
-from schedkit.images.transport import Answer
+from schedkit.images.transport import Answer, parse_retry_after
 
 LONGEST_WORDS = 200
 
@@ -18,14 +18,21 @@ def explain_refusal(answer: Answer, registry: str, about: str, found: Found) -> 
         return NotFoundError(
             f"{about} does not exist at {registry}{said}", hint="`schedctl versions NAME` lists the tags there are"
         )
+    if answer.status == 429 or answer.status >= 500:
+        return _explain_unavailable(answer, registry, about, said)
+    return BadDataError(f"{about}: {registry} answers with HTTP {answer.status}{said}")
+
+
+def _explain_unavailable(answer: Answer, registry: str, about: str, said: str) -> UnavailableError:
     if answer.status == 429:
-        return UnavailableError(
+        error = UnavailableError(
             f"{about}: {registry} says that there were too many requests{said}",
             hint=f"wait a while, or log in for a larger share: podman login {registry}",
         )
-    if answer.status >= 500:
-        return UnavailableError(f"{about}: {registry} has a failure of its own (HTTP {answer.status}){said}")
-    return BadDataError(f"{about}: {registry} answers with HTTP {answer.status}{said}")
+    else:
+        error = UnavailableError(f"{about}: {registry} has a failure of its own (HTTP {answer.status}){said}")
+    error.retry_after = parse_retry_after(answer.headers.get("Retry-After", ""))
+    return error
 
 
 def _explain_login(registry: str, about: str, found: Found, said: str) -> NoPermissionError:

@@ -24,7 +24,7 @@ from schedkit.images.documents import (
     parse_document,
     parse_tags,
 )
-from schedkit.images.image import Image, Platform
+from schedkit.images.image import Image, Platform, Signable
 from schedkit.images.oci import INDEXES, MANIFESTS, BadMirrorError, Descriptor, Source
 from schedkit.images.platforms import choose, fits, is_attestation, read_platform
 from schedkit.images.reference import DEFAULT_TAG, Reference
@@ -57,9 +57,10 @@ class Registry:
         sleep: Callable[[float], None] = time.sleep,
         connect_seconds: float = CONNECT_SECONDS,
         read_seconds: float = READ_SECONDS,
+        find: Callable[[str, str], Found] | None = None,
     ) -> None:
         self.settings = settings
-        self._environ = environ
+        self._look_up = find or (lambda registry, path: find_credentials(registry, path, environ))
         self._found: dict[tuple[str, str], Found] = {}
         self._silent: set[str] = set()  # mirrors that did not answer, or answered wrongly: asked no more
         self._transport = Transport(
@@ -147,6 +148,14 @@ class Registry:
             platforms=tuple(dict.fromkeys(platforms)) or (config.platform,),
             labels=config.labels,
         )
+
+    def fetch_signable(self, reference: Reference) -> Signable:
+        """What a reference names now, be it an index: no platform is chosen from it."""
+        if not reference.tag and not reference.digest:
+            reference = replace(reference, tag=DEFAULT_TAG)
+        descriptor, data = self.fetch_document(reference)
+        parse_document(descriptor.media_type, data, str(reference))
+        return Signable(self, reference, descriptor.digest, ((descriptor, data),))
 
     def fetch_manifest(self, reference: Reference, digest: str) -> tuple[Descriptor, bytes]:
         """One manifest or index of the reference's repository by digest."""
@@ -259,7 +268,7 @@ class Registry:
 
     def _find(self, registry: str, path: str) -> Found:
         if (registry, path) not in self._found:
-            self._found[registry, path] = find_credentials(registry, path, self._environ)
+            self._found[registry, path] = self._look_up(registry, path)
         return self._found[registry, path]
 
     def _endpoints(self, reference: Reference) -> list[Endpoint]:

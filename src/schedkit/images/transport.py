@@ -248,7 +248,7 @@ class Transport:
             except (HTTPError, OSError) as error:
                 raise explain_failure(about, url, error) from error
             else:
-                asked = _parse_retry_after(response.headers.get("Retry-After", ""))
+                asked = parse_retry_after(response.headers.get("Retry-After", ""))
                 if response.status not in TRANSIENT or last or (asked or 0) > LONGEST_PAUSE:
                     return response
                 pause = pause if asked is None else asked
@@ -298,7 +298,7 @@ def is_same_origin(one: str, other: str) -> bool:
     return _origin(one) == _origin(other)
 
 
-def _parse_retry_after(text: str) -> float | None:
+def parse_retry_after(text: str) -> float | None:
     """Seconds to wait, from a number or a date."""
     if text.isascii() and text.isdigit():
         return float(text[:9])

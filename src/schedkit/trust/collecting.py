@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from schedkit.errors import BadDataError, NotFoundError
 from schedkit.images.documents import Annotated, Manifest, parse_document
-from schedkit.images.image import Image
+from schedkit.images.image import Signable
 from schedkit.images.oci import Descriptor
 from schedkit.trust.bundle import LARGEST_BUNDLE, PREDICATE_ANNOTATION, PREFIX, SIGN, parse_bundle
 from schedkit.trust.evidence import Evidence
@@ -27,7 +27,7 @@ class TooMuchError(Exception):
     """There is more than we look at."""
 
 
-def find_candidates(image: Image) -> Iterator[Candidate]:
+def find_candidates(image: Signable) -> Iterator[Candidate]:
     """All that is there for the index and for the manifest in it, the index first."""
     count = 0
     for descriptor, _ in image.manifests:
@@ -39,7 +39,7 @@ def find_candidates(image: Image) -> Iterator[Candidate]:
                 yield candidate
 
 
-def _find_tagged(image: Image, digest: str) -> Iterator[Candidate]:
+def _find_tagged(image: Signable, digest: str) -> Iterator[Candidate]:
     """Of cosign v2: the layers of the manifest under sha256-<hex>.sig."""
     tag = f"{digest.replace(':', '-')}.sig"
     reference = replace(image.source, tag=tag, digest=None)
@@ -55,7 +55,7 @@ def _find_tagged(image: Image, digest: str) -> Iterator[Candidate]:
             yield Candidate(f"{tag} layer {number}", digest, _fetch_simple(image, layer))
 
 
-def _fetch_simple(image: Image, layer: Annotated) -> Callable[[], Evidence]:
+def _fetch_simple(image: Signable, layer: Annotated) -> Callable[[], Evidence]:
     def fetch() -> Evidence:
         payload = image.registry.fetch_bytes(image.source, layer.bare, LARGEST_PAYLOAD)
         return parse_simple_signature(payload, layer.annotations)
@@ -63,7 +63,7 @@ def _fetch_simple(image: Image, layer: Annotated) -> Callable[[], Evidence]:
     return fetch
 
 
-def _find_referrers(image: Image, digest: str) -> Iterator[Candidate]:
+def _find_referrers(image: Signable, digest: str) -> Iterator[Candidate]:
     """Of cosign v3: artefacts that refer to the image and hold a bundle; v2 could be made to sign so, too."""
     try:
         referrers = image.registry.fetch_referrers(image.source, digest)
@@ -77,7 +77,7 @@ def _find_referrers(image: Image, digest: str) -> Iterator[Candidate]:
             yield from _find_referring(image, digest, referrer)
 
 
-def _find_referring(image: Image, digest: str, referrer: Annotated) -> Iterator[Candidate]:
+def _find_referring(image: Signable, digest: str, referrer: Annotated) -> Iterator[Candidate]:
     what = f"referrer {referrer.digest}"
     try:
         manifest = _parse(*image.registry.fetch_manifest(image.source, referrer.digest))
@@ -93,7 +93,7 @@ def _find_referring(image: Image, digest: str, referrer: Annotated) -> Iterator[
             yield Candidate(what, digest, _fetch_simple(image, layer))
 
 
-def _fetch_bundle(image: Image, layer: Annotated, digest: str) -> Callable[[], Evidence]:
+def _fetch_bundle(image: Signable, layer: Annotated, digest: str) -> Callable[[], Evidence]:
     return lambda: parse_bundle(image.registry.fetch_bytes(image.source, layer.bare, LARGEST_BUNDLE), digest)
 
 

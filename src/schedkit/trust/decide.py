@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
-from schedkit.images.image import Image
+from schedkit.images.image import Image, Signable
 from schedkit.trust.bundle import AttestationError
 from schedkit.trust.collecting import Candidate, TooMuchError, find_candidates
 from schedkit.trust.errors import (
@@ -31,8 +31,12 @@ NO_RULE = Rule("none")
 ADD_RULE = "add a scope for it, or keys and identities for all images"
 
 
-def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime) -> Verdict:
+def verify(
+    image: Signable, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime
+) -> Verdict:
     """Who vouches for this image; a Refusal if nobody does whom the policy trusts.
+
+    Of an index without a manifest chosen from it, only signatures of the index itself are looked at.
 
     A verdict reached before is used only where the network does not answer, or with `offline`, and only if policy and
     trusted root are the same as then.
@@ -68,13 +72,13 @@ def verify(image: Image, policy: Policy, *, roots: Roots, cache: Path | None, of
     verdict = Verdict(
         image.digest, image.manifest.digest, image.reference, policy.hash, root, rule.name, signatures, now
     )
-    if cache:
+    if cache and isinstance(image, Image):
         with suppress(OSError):  # the next check without network will have to do without
             write_verdict(cache, image, verdict)
     return verdict
 
 
-def _check_rule_can_accept(rule: Rule, policy: Policy, image: Image) -> None:
+def _check_rule_can_accept(rule: Rule, policy: Policy, image: Signable) -> None:
     """UnverifiedError where nobody's signature is trusted, as no verdict can have been kept then."""
     if rule.keys or rule.identities:
         return
@@ -86,11 +90,11 @@ def _check_rule_can_accept(rule: Rule, policy: Policy, image: Image) -> None:
     )
 
 
-def _tell_no_rule(policy: Policy, image: Image) -> str:
+def _tell_no_rule(policy: Policy, image: Signable) -> str:
     return f"the trust policy {policy.origin} has no rule for {image.repository}"
 
 
-def _recall(image: Image, policy: Policy, rule: Rule, roots: Roots, cache: Path | None) -> Verdict | None:
+def _recall(image: Signable, policy: Policy, rule: Rule, roots: Roots, cache: Path | None) -> Verdict | None:
     """The verdict reached before: by keys alone, or by the trusted root that is in force now."""
     if cache is None:
         return None
@@ -103,7 +107,7 @@ def _recall(image: Image, policy: Policy, rule: Rule, roots: Roots, cache: Path 
 class _Search:
     """Looks at one signature after the other until enough are trusted."""
 
-    def __init__(self, image: Image, rule: Rule, roots: Roots) -> None:
+    def __init__(self, image: Signable, rule: Rule, roots: Roots) -> None:
         self._image = image
         self._rule = rule
         self._roots = roots

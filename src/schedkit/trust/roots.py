@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -18,6 +17,7 @@ from schedkit.trust.trusted_root import TrustedRoot, parse_trusted_root
 
 PUBLIC = "https://tuf-repo-cdn.sigstore.dev"
 TARGET = "trusted_root.json"
+EMBEDDED = Path(__file__).parent / "public"  # its root.json and trusted_root.json, as sigstore published them
 FAILURE = "failure.json"
 FRESH_SECONDS = 24 * 3600.0  # the metadata's own dates are in days, too
 RETRY_SECONDS = 3600.0  # after an attempt that failed: a host that is out of reach costs one attempt an hour
@@ -128,11 +128,5 @@ class Roots:
 
 
 def read_embedded(url: str, name: str) -> bytes | None:
-    """The copy that the sigstore package brings along for its own repositories; it is not imported for that."""
-    spec = find_spec("sigstore")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    try:
-        return (Path(spec.submodule_search_locations[0]) / "_store" / quote(url, safe="") / name).read_bytes()
-    except OSError:
-        return None
+    """The copy that comes with schedctl, which there is of the public repository only."""
+    return (EMBEDDED / name).read_bytes() if url == PUBLIC else None

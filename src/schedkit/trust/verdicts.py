@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schedkit.images.image import Image
+from schedkit.images.image import Image, Signable
 from schedkit.images.reference import Reference
 from schedkit.trust.kept_images import decode_image, encode_image
 from schedkit.trust.model import Format, LogEntry, Signature, SignerKind, Verdict
@@ -29,7 +29,7 @@ def write_verdict(cache: Path, image: Image, verdict: Verdict) -> None:
     SealedFolder(cache / FOLDER).write(_name(image, verdict.policy, verdict.root), content)
 
 
-def read_verdict(cache: Path, image: Image, policy: str, root: str) -> Verdict | None:
+def read_verdict(cache: Path, image: Signable, policy: str, root: str) -> Verdict | None:
     """What was found before for this manifest, policy and root; None also where anybody else touched it."""
     fields = _read(SealedFolder(cache / FOLDER), _name(image, policy, root))
     return _decode(fields) if fields else None
@@ -56,7 +56,7 @@ def _read(folder: SealedFolder, name: str) -> Mapping[str, Any] | None:
     return fields if all(name in fields for name in ABOUT) else None
 
 
-def _name(image: Image, policy: str, root: str) -> str:
+def _name(image: Signable, policy: str, root: str) -> str:
     about = [image.repository, image.digest, image.manifest.digest, policy, root]
     return f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()}.json"
 

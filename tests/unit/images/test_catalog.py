@@ -76,7 +76,7 @@ def test_a_text_means_an_image(tmp_path: Path, text: str, meaning: str) -> None:
     assert str(catalog.find(text)) == meaning
 
 
-@pytest.mark.parametrize(("word", "near"), [("scx_rustie", "scx_rusty"), ("rusty", "scx_rusty"), ("LAVD", "scx_lavd")])
+@pytest.mark.parametrize(("word", "near"), [("scx_rustie", "scx_rusty"), ("rustyy", "scx_rusty"), ("LAVD", "scx_lavd")])
 def test_an_unknown_word_is_not_found_and_near_names_are_told(tmp_path: Path, word: str, near: str) -> None:
     with pytest.raises(NotFoundError, match=repr(word)) as caught:
         load_catalog([], tmp_path).find(word)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.images import credentials
-from schedkit.images.credentials import IDENTITY, Found, find_credentials
+from schedkit.images.credentials import IDENTITY, Found, find_credentials, find_in_document
 from schedkit.images.oci import Credentials
 
 
@@ -191,3 +191,16 @@ def test_a_file_that_cannot_be_read_is_a_problem_and_the_next_is_asked(home: Hom
 def test_a_secret_shows_in_no_representation(home: Home) -> None:
     home.write("home/.docker/config.json", {"auths": {"ghcr.io": auth("me", "hunter2")}})
     assert "hunter2" not in repr(home.find())
+
+
+def test_somebody_elses_document_has_logins_and_runs_no_program(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = home.folder / "ran"
+    home.helper("evil", f"touch {ran}")
+    monkeypatch.setenv("PATH", home.environ["PATH"])
+    helpers = {"credsStore": "evil", "credHelpers": {"ghcr.io": "evil"}}
+    document = json.dumps(helpers | {"auths": {"ghcr.io": auth("tenant", "a")}}).encode()
+    assert find_in_document(document, "it", "ghcr.io", "schedkit/scx_rusty") == Found(Credentials("tenant", "a"))
+    assert find_in_document(document, "it", "example.com", "scx_rusty") == Found(None)
+    assert find_in_document(json.dumps(helpers).encode(), "it", "ghcr.io", "x") == Found(None)
+    assert find_in_document(b"[]", "it", "ghcr.io", "x") == Found(None, ("it is not a file of credentials",))
+    assert not ran.exists()

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from schedkit.images.image import Image
+from schedkit.images.image import Signable
 from schedkit.trust.decide import verify
 from schedkit.trust.errors import Refusal
 from schedkit.trust.identities import Identity, Pattern
@@ -23,11 +23,11 @@ def trust(*keys: Private, sigstore: Sigstore | None = None, **rule: Any) -> Poli
     return Policy("policy.yaml", (Rule("default", keys=named, **({"root": root} | rule)),))
 
 
-def check(image: Image, policy: Policy, *, cache: Path | None = None, offline: bool = False) -> Verdict:
+def check(image: Signable, policy: Policy, *, cache: Path | None = None, offline: bool = False) -> Verdict:
     return verify(image, policy, roots=Roots(None, offline=True), cache=cache, offline=offline, now=NOW)
 
 
-def refuse(image: Image, policy: Policy) -> Refusal:
+def refuse(image: Signable, policy: Policy) -> Refusal:
     """The refusal there must be."""
     try:
         verdict = check(image, policy)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
+from schedkit.images.image import Signable
 from schedkit.trust import collecting
 from schedkit.trust.decide import verify
 from schedkit.trust.errors import BadSignatureError, UnsignedError, UntrustedError, UnverifiedError
@@ -39,6 +40,16 @@ def test_signature_on_the_manifest_is_for_that_manifest_which_is_what_runs(shelf
     shelf.add_simple(manifest, sign_simply(manifest, key))
     verdict = check(image, trust(key))
     assert (verdict.digest, verdict.manifest, verdict.signatures[0].on) == (image.digest, manifest, manifest)
+
+
+def test_whole_index_is_judged_by_its_own_signatures_alone(shelf: Shelf) -> None:
+    """As in a cluster, where each node chooses from it."""
+    key, image = make_key(), make_image(shelf, index=True)
+    whole = Signable(image.registry, image.source, image.digest, image.manifests[:1])
+    shelf.add_simple(image.manifest.digest, sign_simply(image.manifest.digest, key))
+    assert isinstance(refuse(whole, trust(key)), UnsignedError)
+    shelf.add_simple(image.digest, sign_simply(image.digest, key))
+    assert check(whole, trust(key)).signatures[0].on == image.digest
 
 
 def test_verdict_for_one_manifest_of_an_index_is_none_for_another(shelf: Shelf, tmp_path: Path) -> None:

@@ -131,7 +131,6 @@ def test_root_that_tuf_does_not_vouch_for_is_not_taken(
 
 
 def test_copy_that_came_along_is_there_and_can_be_read() -> None:
-    """A canary for where the sigstore package keeps it."""
     data = read_embedded(PUBLIC, TARGET)
     assert data is not None
     root = parse_trusted_root(data, "embedded")
@@ -142,6 +141,7 @@ def test_copy_that_came_along_is_there_and_can_be_read() -> None:
     assert root.needs_sct
     assert root.left_out == ()
     assert read_embedded(PUBLIC, "root.json")
+    assert read_embedded("https://tuf.example.com", TARGET) is None
     assert Roots(None, offline=True).get(None) == parse_trusted_root(data, PUBLIC)
 
 
