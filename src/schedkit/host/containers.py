@@ -32,6 +32,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
         name=name,
         args=request.args,
         env=request.env,
+        files=request.files,
         host_network=request.host_network,
         labels={
             Label.SCHEDULER.value: request.scheduler,
@@ -42,6 +43,8 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             Label.CREATED.value: machine.now().astimezone(UTC).isoformat(),
             Label.RESTART.value: str(request.restart),
             Label.VERIFIED.value: verified,
+            **({Label.FILES.value: format_args(request.files)} if request.files else {}),
+            **({Label.TRIAL.value: request.trial} if request.trial else {}),
         },
     )
 

@@ -33,6 +33,8 @@ def examine_runtimes(runtimes: Runtimes) -> list[Check]:
     checks = [_examine_driver(driver, answering, quiet) for driver in DRIVERS if driver in answering or driver in quiet]
     working = [check for check in checks if check.outcome is Outcome.OK]
     if working:
+        # One is enough: that others are not installed is nothing to fix.
+        checks = [_excuse(check, quiet.get(_driver_of(check))) for check in checks]
         return [*checks, Check("runtime.any", Outcome.OK, f"{len(working)} of {len(checks)} runtimes respond")]
     return [
         *checks,
@@ -43,6 +45,16 @@ def examine_runtimes(runtimes: Runtimes) -> list[Check]:
             "install podman, docker or containerd and start its socket; schedctl must run as root",
         ),
     ]
+
+
+def _driver_of(check: Check) -> str:
+    return check.name.removeprefix("runtime.").removesuffix("_socket")
+
+
+def _excuse(check: Check, quiet: UnreachableRuntime | None) -> Check:
+    if quiet is None or not quiet.absent:
+        return check
+    return Check(check.name, Outcome.NOT_APPLICABLE, f"not running here: {quiet.socket}: {quiet.why}")
 
 
 def examine_registry(registry: str, probe: Probe) -> Check:

@@ -46,6 +46,20 @@ class KernelUnfitError(SchedulerError):
     exit_code = ExitCode.KERNEL_UNFIT
 
 
+class CommandFailedError(SchedulerError):
+    """`bench`: the command that was to be measured failed; `log` holds its last lines."""
+
+    reason = "CommandFailed"
+    exit_code = ExitCode.COMMAND_FAILED
+
+
+class NoMetricError(SchedulerError):
+    """`bench`: the command worked, and its output has no number where one was expected."""
+
+    reason = "NoMetric"
+    exit_code = ExitCode.BAD_DATA
+
+
 class RolledBackError(SchedulerError):
     """The new scheduler did not attach, and the old one runs again; `cause` says why the new one did not."""
 

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from schedkit.host.errors import EjectedError, NotAttachedError, RejectedError, SchedulerError, SlotTakenError
 from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.exits import ERROR_BPF, ERROR_STALL, SchedulerExit, find_kind, parse_exit
 from schedkit.kernel.log import Ejection
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State
 from schedkit.unknown import Unknown
 
 _SIGNALS = {9: "SIGKILL (out of memory, or killed by hand)", 11: "SIGSEGV", 6: "SIGABRT", 15: "SIGTERM"}
-_NO_FAULT = ("unregistered", "disabled by sysrq", "parent scheduler")  # reasons of exit kinds 64 to 68
+_KINDS = {ERROR_STALL: "stall", ERROR_BPF: "BPF error"}
 
 
 class FailureEvidence(NamedTuple):
@@ -163,10 +164,10 @@ def _explain_ejection(evidence: FailureEvidence) -> SchedulerError | None:
     if said is None and own is None:
         return None
     sure = (own is not None and evidence.came) or (said is not None and _is_its(evidence, said))
-    reason, message = (said.reason, " ".join(said.details)) if said else own or ("", "")
-    if own and not message:
-        message = own[1]
-    kind = _name_kind(reason)
+    reason, message = (said.reason, " ".join(said.details)) if said else ("", "")
+    if own:
+        reason, message = reason or own.reason, message or own.message
+    kind = _KINDS.get(find_kind(reason), "error")
     detail = f": {message}" if message and message != reason else ""
     hints = {
         "stall": "a task waited longer than the scheduler's watchdog allows: a fault of the scheduler, or a machine too"
@@ -201,8 +202,8 @@ def _is_its(evidence: FailureEvidence, ejection: Ejection) -> bool:
     return is_same_scheduler(evidence.scheduler, ejection.ops)
 
 
-def _find_own_ejection(evidence: FailureEvidence) -> tuple[str, str] | None:
-    """What a scheduler that was thrown out says itself: scx's `EXIT: reason (message)`, and our fixtures' line.
+def _find_own_ejection(evidence: FailureEvidence) -> SchedulerExit | None:
+    """What a scheduler that was thrown out says itself.
 
     Nothing where the kernel's count of attaches and its log both say that it was never there.
     """
@@ -210,20 +211,7 @@ def _find_own_ejection(evidence: FailureEvidence) -> tuple[str, str] | None:
     agrees = isinstance(ejection, Unknown) or (ejection is not None and _is_its(evidence, ejection))
     if isinstance(evidence.kernel.enable_seq, int) and not evidence.came and not agrees:
         return None
-    for line in reversed(evidence.log):
-        ours = re.search(r'ejected \S+: kind=(\d+) code=-?\d+ reason="([^"]*)" message="([^"]*)"', line)
-        if ours and int(ours[1]) >= 1024:
-            return ours[2], ours[3]
-        scx = re.search(r"\bEXIT: ([^(]+?)(?: \((.*)\))?$", line)
-        if scx and not scx[1].lower().startswith(_NO_FAULT):
-            return scx[1], scx[2] or ""
-    return None
-
-
-def _name_kind(reason: str) -> str:
-    if "stall" in reason:
-        return "stall"
-    return "BPF error" if "scx_bpf_error" in reason else "error"
+    return parse_exit(evidence.log)
 
 
 def _explain_busy(evidence: FailureEvidence) -> SchedulerError | None:

@@ -13,12 +13,13 @@ from schedkit.host.errors import EjectedError
 from schedkit.host.lock import hold_lock
 from schedkit.host.model import Host, Talk
 from schedkit.host.stop import STOP_SECONDS, stop
+from schedkit.host.trial_state import is_kept
 from schedkit.kernel.log import Ejection, KernelLog
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import Runtime
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
-_REPLACING_SECONDS = 600.0  # what a switch that goes on may take, its way back included
+_REPLACING_SECONDS = 86400.0  # a bench may take that long; who dies meanwhile gives the lock back
 
 _AWAY = (UnavailableError, NoAnswerError)
 _ENDED = (ContainerState.EXITED, ContainerState.CREATED)
@@ -30,6 +31,7 @@ def stream(
     talk: Talk,
     *,
     tail: int | None = None,
+    since: float | None = None,
     sleep: Callable[[float], None] = time.sleep,
     seen: Callable[[Container], None] = lambda _: None,
 ) -> Iterator[bytes]:
@@ -37,7 +39,6 @@ def stream(
 
     `seen` is told what the container is each time it is looked at: it may have ended and run again.
     """
-    since: float | None = None
     away, pause = False, _FIRST_PAUSE
 
     def has_ended() -> bool:
@@ -76,7 +77,8 @@ def follow(
 ) -> Container | None:
     """Write its output until it ends by itself; then it is removed, and returned as it ended.
 
-    None if another schedctl stopped or replaced it, whose business its container is. Ctrl-C, or a reader of the output
+    None if another schedctl stopped or replaced it, whose business its container is, also where that keeps it for the
+    way back from a trial. Ctrl-C, or a reader of the output
     who leaves, stops it. Raises EjectedError if the kernel threw it out.
     """
     runtime = host.runtimes.find(container)
@@ -88,6 +90,8 @@ def follow(
                     for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep, seen=process.renew):
                         write(piece)
                     now = _remove_ended(host, runtime, container.id)
+                    if now is None:
+                        return None
                     process.renew(now)
                 except _AWAY:
                     continue
@@ -105,10 +109,15 @@ def follow(
         process.close()
 
 
-def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container:
-    """Remove it, unless it runs again. Whoever stops or replaces it holds the lock until that is done."""
+def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
+    """Remove it, unless it runs again. Whoever stops or replaces it holds the lock until that is done.
+
+    None where a trial keeps it.
+    """
     with hold_lock(host.machine.lock, patience=_REPLACING_SECONDS):
         now = runtime.fetch_container(id)
+        if now.state in _ENDED and is_kept(host.machine, id):
+            return None
         if now.state in _ENDED:
             containers.discard(runtime, id, host.talk)
         return now

@@ -33,24 +33,6 @@ def hold_lock(path: Path, *, patience: float = PATIENCE_SECONDS, command: str | 
         os.close(file)
 
 
-def is_held(path: Path) -> bool | None:
-    """Whether somebody holds the lock just now; None for who may not look."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    except PermissionError:
-        return None
-    try:
-        # Shared, so that two who only look do not see each other.
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-    return False
-
-
 def _open(path: Path) -> int:
     try:
         # Whoever can open a file can lock it, also one that may only read it: nobody else shall.

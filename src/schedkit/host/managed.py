@@ -4,7 +4,6 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from schedkit.host.lock import is_held
 from schedkit.host.model import Attachment, Machine, Managed, Observed
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.names import is_same_scheduler
@@ -47,9 +46,9 @@ def join(
     containers: Iterable[Container],
     kernel: KernelState,
     holder: Holder | Unknown | None,
-    watched: Mapping[str, bool | None],
+    watched: Mapping[str, bool],
 ) -> list[Managed]:
-    """What each container is to the kernel; `watched` says by id whether a supervisor watches over it."""
+    """What each container is to the kernel; `watched` says by id whether a unit of systemd restarts it."""
     managed = []
     for container in containers:
         scheduler = name_scheduler(container)
@@ -110,20 +109,18 @@ def is_held_by(container: Container, holder: Holder) -> bool:
     return holder.pid == container.pid or holder.container == container.id
 
 
-def supervisor_lock(machine: Machine, id: str) -> Path:
-    """Held by the supervisor of a container as long as it lives."""
-    return machine.lock.parent / f"supervise-{id}"
-
-
 def _look(machine: Machine, runtimes: Runtimes) -> Observed:
     kernel, holder = read_slot(machine.root)
     containers = runtimes.fetch_containers()
-    watched = {
-        one.id: is_held(supervisor_lock(machine, one.id))
-        for one in containers
-        if one.labels.get(Label.RESTART, "no") != "no"
-    }
+    lasting = [one.id for one in containers if one.labels.get(Label.RESTART, "no") != "no"]
+    watched = dict.fromkeys(lasting, bool(lasting) and _has_unit(machine.root))
     return Observed(kernel, holder, tuple(join(containers, kernel, holder, watched)), tuple(runtimes.unreachable))
+
+
+def _has_unit(root: Path) -> bool:
+    from schedkit.host.units import ENABLED, RERUN, is_running
+
+    return is_running(root, ENABLED) or is_running(root, RERUN)
 
 
 def _last_word(image: str) -> str:

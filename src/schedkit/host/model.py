@@ -14,6 +14,7 @@ from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
+    from schedkit.host.lasting import Lasting
     from schedkit.images.image import Image
 
 
@@ -72,7 +73,7 @@ def parse_restart(text: str) -> Restart:
     if policy == "on-failure" and times.isascii() and times.isdigit() and 0 < int(times) < 1_000_000:
         return Restart(on_failure=True, times=int(times))
     raise UsageError(
-        f"{text!r} is no restart policy", hint="it is no, on-failure, or on-failure:N with N restarts at most"
+        f"{text!r} is not a restart policy", hint="it is no, on-failure, or on-failure:N with N restarts at most"
     )
 
 
@@ -84,10 +85,12 @@ class RunRequest(NamedTuple):
     name: str | None = None  # of the container; made from `scheduler` if not given
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
+    files: tuple[str, ...] = ()  # absolute paths
     host_network: bool = False
     restart: Restart = Restart()
     timeout: float = 30.0
     wait: bool = True
+    trial: str = ""  # the mark of a trial, on whose container it stands
 
 
 class Attached(NamedTuple):
@@ -123,7 +126,7 @@ class Managed(NamedTuple):
     verified: str  # as whom; `` when nothing was noted (the original's containers)
     restart: str
     why: str = ""  # for NO and UNKNOWN
-    watched: bool | None = None  # whether a supervisor lives that restarts it; None without a policy, or not known
+    watched: bool | None = None  # whether a unit is at work that restarts it; None without a policy
 
     @property
     def running(self) -> bool:
@@ -179,3 +182,4 @@ class Status(NamedTuple):
     managed: tuple[Managed, ...]
     holder: Holder | Unknown | None
     unreachable: tuple[UnreachableRuntime, ...] = ()  # runtimes that could not be asked
+    lasting: "Lasting | None" = None  # what is enabled, restarted or on trial

@@ -21,17 +21,22 @@ def check_run(host: Host, scheduler: str) -> None:
 
 
 def find_same(
-    host: Host, find_reference: Callable[[], str], args: Sequence[str], name: str | None = None
+    host: Host,
+    find_reference: Callable[[], str],
+    args: Sequence[str],
+    name: str | None = None,
+    files: Sequence[str] = (),
 ) -> Managed | None:
-    """A container that runs just this: the same image by name, with the same arguments.
+    """A container that runs just this: the same image by name, with the same arguments and files.
 
     What the image's name is may cost a catalog, so that is asked only where something runs that could be it.
     """
-    wanted = containers.format_args(args)
+    wanted = containers.format_args(args), containers.format_args(files)
     alike = [
         one
         for one in observe_settled(host).running
-        if one.container.labels.get(Label.ARGS) == wanted and name in (None, one.container.name)
+        if (one.container.labels.get(Label.ARGS), one.container.labels.get(Label.FILES, "[]")) == wanted
+        and name in (None, one.container.name)
     ]
     if not alike:
         return None

@@ -1,6 +1,8 @@
 """The truth about this machine: what the kernel says, what the runtimes say, and whether the two agree."""
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from schedkit.errors import NoPermissionError
 from schedkit.host.managed import observe
@@ -12,20 +14,36 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.view import Runtimes, describe_hidden
 from schedkit.unknown import Unknown
 
+if TYPE_CHECKING:
+    from schedkit.host.lasting import Lasting
+
+# Where host.units and host.trial_state keep what lasts; a test compares.
+LASTING_FILES = ("etc/systemd/system/schedkit.service", "run/systemd/system/schedkit-run.service")
+TRIAL_FILE = "trial.json"
+
 
 def read_status(machine: Machine, runtimes: Runtimes) -> Status:
     """Ask the kernel and all runtimes once, and judge."""
-    return judge(observe(machine, runtimes))
+    observed = observe(machine, runtimes)
+    places = [*(machine.root / file for file in LASTING_FILES), machine.lock.parent / TRIAL_FILE]
+    if not any(_may_exist(place) for place in places):  # on most machines: what reads them is not even imported
+        return judge(observed)
+    from schedkit.host.lasting import read_lasting
+
+    return judge(observed, read_lasting(machine))
 
 
-def judge(observed: Observed) -> Status:
-    """Pure: one of the six values or unknown, a sentence, and the command that mends it."""
+def judge(observed: Observed, lasting: "Lasting | None" = None) -> Status:
+    """Pure: one of the six values or unknown, a sentence, and the command that fixes it."""
     summary, explanation, remedy = _judge(observed)
-    notes = _tell_leftovers(observed) if summary in (Summary.IDLE, Summary.RUNNING) else ""
+    kept = lasting.kept if lasting else None
+    notes = _tell_leftovers(observed, kept) if summary in (Summary.IDLE, Summary.RUNNING) else ""
+    failed = lasting.failed if lasting else None
     return Status(
         summary=summary,
-        explanation=explanation + notes + _tell_unwatched(observed),
-        remedy=remedy,
+        explanation=explanation + notes + _tell_unwatched(observed) + (failed.explain_failure() if failed else ""),
+        remedy=remedy or (f"journalctl -u {failed.unit}" if failed else ""),
+        lasting=lasting,
         kernel=observed.kernel,
         managed=observed.managed,
         holder=observed.holder,
@@ -122,6 +140,17 @@ def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
     )
 
 
+def _may_exist(path: Path) -> bool:
+    """Also what we may not look at."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 def _find_out(observed: Observed) -> str:
     """The command that shows more of runtimes that could not be asked."""
     denied = any(one.error is NoPermissionError for one in observed.hidden)
@@ -132,8 +161,8 @@ def _name_superfluous(running: Sequence[Managed]) -> str:
     return next((one for one in running if one.attachment is not Attachment.YES), running[0]).container.name
 
 
-def _tell_leftovers(observed: Observed) -> str:
-    left = [one for one in observed.managed if not one.running]
+def _tell_leftovers(observed: Observed, kept: str | None) -> str:
+    left = [one for one in observed.managed if not one.running and one.container.id != kept]
     if not left:
         return ""
     told = []
@@ -142,14 +171,13 @@ def _tell_leftovers(observed: Observed) -> str:
             told.append(f"{one.container.name} ({one.container.driver}) was created and never started")
         else:
             code = "" if one.container.exit_code is None else f" with exit code {one.container.exit_code}"
-            again = " and will be started again" if one.watched else ""
-            told.append(f"{one.container.name} ({one.container.driver}) ended{code}{again}")
+            told.append(f"{one.container.name} ({one.container.driver}) ended{code}")
     return f" Left over: {', '.join(told)} (`schedctl logs` shows why, `schedctl stop` removes it)."
 
 
 def _tell_unwatched(observed: Observed) -> str:
     return "".join(
-        f" {one.container.name} has the restart policy {one.restart}, but nobody watches over it."
+        f" {one.container.name} has the restart policy {one.restart}, but no unit of systemd restarts it."
         for one in observed.running
         if one.watched is False
     )

@@ -2,6 +2,8 @@
 
 import signal
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from schedkit.errors import SchedkitError, UsageError
@@ -39,9 +41,17 @@ def check_switch(host: Host, scheduler: str) -> None:
     check_runtimes(host)
 
 
-def switch(host: Host, request: RunRequest, verify: Verify, *, stop_timeout: float = STOP_SECONDS) -> Switched:
+def switch(
+    host: Host,
+    request: RunRequest,
+    verify: Verify,
+    *,
+    stop_timeout: float = STOP_SECONDS,
+    begin: Callable[[Managed | None], None] | None = None,
+) -> Switched:
     """Everything that can be is done before the old one stops; if the new one does not attach, the old one comes back.
 
+    `begin` is told, under the lock and before anything ends, what will be replaced; with it the old container is kept.
     The gap is from the moment we see the kernel let go of the old scheduler to the moment we see the new one enabled.
     """
     check_image(host, request)
@@ -55,13 +65,17 @@ def switch(host: Host, request: RunRequest, verify: Verify, *, stop_timeout: flo
         spec = containers.make_spec(host.machine, request, name, verified)
         id = containers.create(runtime, request, spec, host.talk)
         try:
+            if begin:
+                begin(old.managed if old else None)
             switched = _exchange(host, id, request, observed, old, stop_timeout)
         except BaseException as error:
             containers.discard(runtime, id, host.talk)
             if old and old.told:
                 _bring_back(host, old, request, error)
             raise
-        if old:
+        if old and begin:
+            _settle_old(old)
+        elif old:
             _remove_old(old, host.talk)
         return switched
 
@@ -145,6 +159,13 @@ def _bring_back(host: Host, old: _Old, request: RunRequest, error: BaseException
         ) from error
     if isinstance(error, SchedkitError):
         raise RolledBackError(f"{told}. {name} runs again", cause=error, hint=error.hint, log=log) from error
+
+
+def _settle_old(old: _Old) -> None:
+    """One that is kept has ended when the lock is given back: it may be just leaving."""
+    with suppress(SchedkitError):  # the new one is attached: what is wrong here shows on the way back
+        if old.runtime.wait(old.managed.container.id, STOP_SECONDS) is None:
+            containers.kill(old.runtime, old.managed.container.id)
 
 
 def _remove_old(old: _Old, talk: Talk) -> None:

@@ -16,11 +16,13 @@ from schedkit.runtimes.engine_answers import (
     parse_digests,
     parse_failure,
     parse_image_id,
+    parse_images,
     parse_insecure,
     parse_message,
     parse_repositories,
 )
 from schedkit.runtimes.labels import PROVIDER, Label
+from schedkit.runtimes.local_image import LocalImage, in_use
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Door, EngineAnswer
 
@@ -92,6 +94,24 @@ class Engine:
     def fetch_repositories(self) -> frozenset[str]:
         """Of all images that are here."""
         return self._fetch_images(parse_repositories)
+
+    def fetch_images(self) -> list[LocalImage]:
+        """All images that are here, whoever pulled them."""
+        wish = "list images"
+        try:
+            return parse_images(self.driver, self._fetch_json("/images/json", wish))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._senseless(wish) from error
+
+    def remove_image(self, image: LocalImage) -> None:
+        """Name by name, as engines want it; with the last one it is gone. One without a name goes by its id."""
+        for name in image.names or (image.id,):
+            wish = f"remove image {name}"
+            answer = self._call("DELETE", f"/images/{name}", wish, seconds=CHANGE_SECONDS)
+            if answer.status == 409:
+                raise in_use(self.driver, name, parse_message(answer.body))
+            if answer.status not in (200, 404):
+                raise self._failure(answer, wish)
 
     def has_image(self, content: Content) -> bool:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
@@ -284,6 +304,8 @@ class Engine:
                 # Statistics go through a unix socket; what a scheduler listens on beside that is not for the world.
                 "NetworkMode": "host" if spec.host_network else "none",
                 "Binds": [f"{self._scx_folder}:{SCX_FOLDER}"],
+                # Not as a bind's one text: a path may have a colon in it.
+                "Mounts": [{"Type": "bind", "Source": one, "Target": one, "ReadOnly": True} for one in spec.files],
                 "RestartPolicy": {"Name": "no"},
                 "LogConfig": _LOGS[self.driver],
             },

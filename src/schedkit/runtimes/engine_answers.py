@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.labels import Label, drop_own
+from schedkit.runtimes.labels import MIN_KERNEL, Label, drop_own
+from schedkit.runtimes.local_image import LocalImage
 from schedkit.unknown import Unknown
 
 Value = TypeVar("Value")
@@ -103,6 +104,17 @@ def parse_repositories(images: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     # A colon after the last slash begins a tag; one before it, a port.
     bare = (name.partition("@")[0] for name in names)
     return frozenset(name if ":" not in name.rpartition("/")[2] else name.rpartition(":")[0] for name in bare)
+
+
+def parse_images(driver: str, images: Iterable[Mapping[str, Any]]) -> list[LocalImage]:
+    """All that are listed; KeyError, TypeError or AttributeError if this is no list of images."""
+    found = []
+    for image in images:
+        names = (*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ()))
+        kept = tuple(dict.fromkeys(name for name in names if "<none>" not in name))
+        scheduler = MIN_KERNEL in (image.get("Labels") or {})
+        found.append(LocalImage(driver, parse_image_id(image), kept, int(image["Size"]), scheduler))
+    return found
 
 
 def parse_insecure(told: Mapping[str, Any], registry: str, addresses: Iterable[str]) -> bool:

@@ -16,9 +16,11 @@ class Label(StrEnum):
     DIGEST = "org.schedkit.digest"  # of what the reference named: an index or a manifest
     MANIFEST = "org.schedkit.manifest"  # the digest of this platform's manifest, which is what runs
     ARGS = "org.schedkit.args"  # a JSON list
+    FILES = "org.schedkit.files"  # a JSON list of paths: files of this machine that the scheduler reads
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
     VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed` or `untrusted-allowed`
+    TRIAL = "org.schedkit.trial"  # which trial it belongs to, if to one
     CONTAINER = "org.schedkit.container"  # on containerd, where we choose it: the container's own id
     NAME = "org.schedkit.name"  # on containerd, whose containers have no name
     STARTED = "org.schedkit.started"  # when it was last started; on containerd, which does not note that

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 from schedkit.errors import AlreadyExistsError, SchedkitError
 from schedkit.images.oci import Content
 from schedkit.runtimes.container import Container
+from schedkit.runtimes.local_image import LocalImage
 
 LOOK_SECONDS = 10.0  # what listing the containers may take: everybody who looks at this machine waits for it
 SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound into each container
@@ -22,6 +23,7 @@ class ContainerSpec(NamedTuple):
     env: Mapping[str, str] = {}
     host_network: bool = False  # else it has none
     labels: Mapping[str, str] = {}  # labels.PROVIDER is added by the runtime
+    files: tuple[str, ...] = ()  # of this machine, by their absolute paths: there under the same paths, to be read only
 
 
 def name_taken(driver: str, name: str) -> AlreadyExistsError:
@@ -71,6 +73,12 @@ class Runtime(Protocol):
 
     def fetch_repositories(self) -> frozenset[str]:
         """Repositories (registry and path, no tag or digest) of which some image is here; for `schedctl list`."""
+
+    def fetch_images(self) -> list[LocalImage]:
+        """All images that are here; in containerd, those of schedctl's namespace."""
+
+    def remove_image(self, image: LocalImage) -> None:
+        """Remove these names of an image, and with the last all of it; ImageInUseError if a container is made of it."""
 
     def has_image(self, content: Content) -> bool:
         """Whether this platform's manifest is here, as `pull` leaves it; BadDataError if another image has its name."""

@@ -1,22 +1,26 @@
 """Which container is meant."""
 
-from schedkit.host.model import Managed
+from schedkit.host.model import Managed, Observed
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.model import Runtime
 from schedkit.schedctl.session import Session
 
 
 def choose_container(session: Session, which: str | None) -> tuple[Runtime, Container]:
+    """The container that is meant, and the runtime that has it."""
+    container = choose_managed(session, which)[1].container
+    return session.runtimes.find(container), container
+
+
+def choose_managed(session: Session, which: str | None) -> tuple[Observed, Managed]:
     """By id or its beginning, by name or by scheduler; without, the one that runs, or else that ended last."""
     from schedkit.host.managed import observe
     from schedkit.host.stop import find
 
     observed = observe(session.machine, session.runtimes)
     if which is None and not observed.running and observed.managed:
-        container = max(observed.managed, key=_when).container
-    else:
-        container = find(observed, which).container
-    return session.runtimes.find(container), container
+        return observed, max(observed.managed, key=_when)
+    return observed, find(observed, which)
 
 
 def _when(managed: Managed) -> float:

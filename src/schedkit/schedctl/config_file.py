@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schedkit.errors import BadDataError
+from schedkit.images.catalog_document import MODES, is_mode
 from schedkit.images.reference import is_mirror, is_registry, is_url
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.settings import AUTO
 
-KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy")
+KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy", "modes")
 REGISTRY_HINT = "HOST[:PORT], without https:// and without a path"
 
 
@@ -25,6 +26,7 @@ class FileSettings(NamedTuple):
     mirrors: Mapping[str, tuple[str, ...]] = {}
     ca_file: str | None = None
     trust_policy: str | None = None
+    modes: Mapping[str, Mapping[str, tuple[str, ...]]] = {}  # by scheduler and mode: flags
 
 
 def parse_config(text: str, origin: str) -> FileSettings:
@@ -69,7 +71,22 @@ class _Reader:
             mirrors=self._mirrors(),
             ca_file=self._path("ca-file"),
             trust_policy=self._path("trust-policy"),
+            modes=self._modes(),
         )
+
+    def _modes(self) -> dict[str, dict[str, tuple[str, ...]]]:
+        value = self._table.get("modes", {})
+        example = '[modes.scx_lavd] and below it: gaming = ["--performance"]'
+        if not isinstance(value, dict):
+            raise self._complaint("modes", "must be a table", example)
+        for scheduler, modes in value.items():
+            if not isinstance(modes, dict):
+                raise self._complaint(scheduler, "must be a table", example)
+            for mode, flags in modes.items():
+                if not is_mode(mode, flags):
+                    what = "must be a list of flags" if mode in MODES else f"is not a mode: {', '.join(MODES)}"
+                    raise self._complaint(mode, what, example)
+        return {scheduler: {mode: tuple(flags) for mode, flags in modes.items()} for scheduler, modes in value.items()}
 
     def _mirrors(self) -> dict[str, tuple[str, ...]]:
         value = self._table.get("mirrors", {})

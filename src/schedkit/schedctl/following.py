@@ -10,20 +10,35 @@ from schedkit.schedctl.session import Session
 from schedkit.schedctl.talk import Terminal
 
 
-def write_logs(session: Session, runtime: Runtime, id: str, *, follow: bool = False, tail: int | None = None) -> None:
+def write_logs(
+    session: Session,
+    runtime: Runtime,
+    id: str,
+    *,
+    follow: bool = False,
+    tail: int | None = None,
+    since: float | None = None,
+) -> None:
     """Print it as it is, byte for byte."""
     from schedkit.host.following import stream
 
     session.talk.close()
     pieces: Iterable[bytes] = (
-        stream(runtime, id, session.talk, tail=tail) if follow else runtime.stream_logs(id, tail=tail)
+        stream(runtime, id, session.talk, tail=tail, since=since)
+        if follow
+        else runtime.stream_logs(id, tail=tail, since=since)
     )
     for piece in pieces:
         _write(piece)
 
 
-def follow_logs(session: Session, container: Container, ops: str | None, *, tail: int | None = None) -> int:
-    """Until Ctrl-C, which stops the scheduler and is success; if it ends by itself, that is told as what it was."""
+def follow_logs(
+    session: Session, container: Container, ops: str | None, *, tail: int | None = None, lasting: bool = False
+) -> int:
+    """Until Ctrl-C, which stops the scheduler and is success; if it ends by itself, that is told as what it was.
+
+    One that shall be `lasting` has failed when it ends, whatever its exit code.
+    """
     from schedkit.host.following import follow
 
     session.talk.close()
@@ -34,7 +49,7 @@ def follow_logs(session: Session, container: Container, ops: str | None, *, tail
     if ended is None:
         session.talk.step(f"{container.name} was stopped or replaced by another schedctl")
         return ExitCode.OK
-    if ended.exit_code != 0:
+    if ended.exit_code != 0 or lasting:
         code = "unknown" if ended.exit_code is None else ended.exit_code
         raise SchedkitError(f"{container.name} ended by itself, with exit code {code}")
     session.talk.step(f"{container.name} ended by itself")

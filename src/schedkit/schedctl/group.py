@@ -24,22 +24,40 @@ SECTIONS = {
         "run": "Run a scheduler and wait until the kernel has it.",
         "switch": "Replace the running scheduler with the shortest gap.",
         "stop": "Stop a scheduler and wait until the kernel let it go.",
+        "restart": "Stop a scheduler and start it again.",
         "detach": "End an attached scheduler that nobody manages.",
+        "bench": "Measure which scheduler is better for a command.",
+    },
+    "Make it last": {
+        "enable": "Run a scheduler now and at every boot.",
+        "disable": "Run none at boot any more.",
+        "restore": "Go back to the enabled scheduler.",
+        "trial": "Try a scheduler, and go back unless it is kept.",
+        "keep": "Keep the scheduler that is on trial.",
+        "import": "Take over the choice of another manager.",
     },
     "See what happens": {
         "status": "Tell what the kernel does, and whether the containers agree.",
         "ps": "List the schedulers' containers.",
         "logs": "Print what a scheduler said.",
+        "inspect": "Print everything known of one container, as JSON.",
         "watch": "Follow the kernel's slot, live.",
+        "metrics": "Print what the kernel's slot is doing, for Prometheus.",
         "doctor": "Look for what keeps schedulers from running here.",
     },
     "And": {
+        "images": "List the schedulers' images that are here.",
+        "rmi": "Remove images of schedulers.",
+        "prune": "Remove images of schedulers that no container uses.",
         "catalog": "Keep the catalogs current.",
         "completion": "Print the completion script of a shell.",
+        "help": "Show the help of a command.",
+        "version": "Show the version.",
     },
 }
 HELP = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
-HIDDEN = ("supervise",)
+ALIASES = {"ls": "list", "start": "run"}  # what people type who come from other tools
+HIDDEN = ("service",)
 
 
 class Group(click.Group):
@@ -49,11 +67,24 @@ class Group(click.Group):
         return list(HELP)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in HELP and cmd_name not in HIDDEN:
             return None
         command = import_module(f"schedkit.schedctl.commands.{cmd_name}").command
         assert isinstance(command, click.Command)  # noqa: S101  (a module that has none is a bug)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, [*HELP, *ALIASES], n=1, cutoff=0.6)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{meant}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for title, commands in SECTIONS.items():
@@ -73,6 +104,6 @@ class Group(click.Group):
     params=global_options(hidden=False),
     epilog="'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.",
 )
-@click.version_option(__version__, prog_name="schedctl", message="%(prog)s %(version)s")
+@click.version_option(__version__, "-V", "--version", prog_name="schedctl", message="%(prog)s %(version)s")
 def schedctl() -> None:
     """Run sched_ext CPU schedulers from OCI images on this machine, and tell what the kernel is really doing."""

@@ -18,7 +18,7 @@ Options:
                                   Allow plain HTTP, or any certificate, for
                                   this registry.
   -v, --verbose                   Say more about what is done.
-  --version                       Show the version and exit.
+  -V, --version                   Show the version and exit.
   -h, --help                      Show this message and exit.
 
 Choose a scheduler:
@@ -29,21 +29,38 @@ Choose a scheduler:
   pull      Fetch an image without running it.
 
 Run it:
-  run     Run a scheduler and wait until the kernel has it.
-  switch  Replace the running scheduler with the shortest gap.
-  stop    Stop a scheduler and wait until the kernel let it go.
-  detach  End an attached scheduler that nobody manages.
+  run      Run a scheduler and wait until the kernel has it.
+  switch   Replace the running scheduler with the shortest gap.
+  stop     Stop a scheduler and wait until the kernel let it go.
+  restart  Stop a scheduler and start it again.
+  detach   End an attached scheduler that nobody manages.
+  bench    Measure which scheduler is better for a command.
+
+Make it last:
+  enable   Run a scheduler now and at every boot.
+  disable  Run none at boot any more.
+  restore  Go back to the enabled scheduler.
+  trial    Try a scheduler, and go back unless it is kept.
+  keep     Keep the scheduler that is on trial.
+  import   Take over the choice of another manager.
 
 See what happens:
-  status  Tell what the kernel does, and whether the containers agree.
-  ps      List the schedulers' containers.
-  logs    Print what a scheduler said.
-  watch   Follow the kernel's slot, live.
-  doctor  Look for what keeps schedulers from running here.
+  status   Tell what the kernel does, and whether the containers agree.
+  ps       List the schedulers' containers.
+  logs     Print what a scheduler said.
+  inspect  Print everything known of one container, as JSON.
+  watch    Follow the kernel's slot, live.
+  metrics  Print what the kernel's slot is doing, for Prometheus.
+  doctor   Look for what keeps schedulers from running here.
 
 And:
+  images      List the schedulers' images that are here.
+  rmi         Remove images of schedulers.
+  prune       Remove images of schedulers that no container uses.
   catalog     Keep the catalogs current.
   completion  Print the completion script of a shell.
+  help        Show the help of a command.
+  version     Show the version.
 
   'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.
 """

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, NoReturn
 
 from schedkit.errors import run_at_edge
@@ -24,7 +25,8 @@ def main() -> NoReturn:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # under nohup it stays ignored
             signal.signal(number, _interrupt)
-    code = run_at_edge(program, name="schedctl", debug=bool(os.environ.get("SCHEDKIT_DEBUG")))
+    debug = bool(os.environ.get("SCHEDKIT_DEBUG"))
+    code = run_at_edge(program, name="schedctl", debug=debug, json=wants_json(words))
     gc.freeze()  # the process ends: what it holds need not be looked through once more
     sys.exit(code)
 
@@ -34,6 +36,15 @@ def _load_commands(words: list[str]) -> Answer:
     from schedkit.schedctl.group import schedctl
 
     return lambda: run_command(schedctl, "schedctl", words)
+
+
+def wants_json(words: list[str]) -> bool:
+    """Whether a command line asks for JSON, in whatever way click takes it: even a line that it refuses."""
+    ours = words[: words.index("--")] if "--" in words else words
+    pairs = pairwise(ours)
+    return any(word in ("-ojson", "--output=json") for word in ours) or any(
+        name in ("-o", "--output") and value == "json" for name, value in pairs
+    )
 
 
 def _interrupt(_number: int, _frame: "FrameType | None") -> NoReturn:

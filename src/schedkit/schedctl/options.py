@@ -42,6 +42,20 @@ class Seconds(click.FloatRange):
         return seconds
 
 
+class Duration(click.types.FloatParamType):
+    """A length of time as people write it: 90, 90s, 10m, 1h30m."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        import re
+
+        found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
+        hours, minutes, seconds = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
+        total = 3600 * hours + 60 * minutes + seconds
+        if not 0 < total <= MOST_SECONDS:
+            self.fail(f"{value!r} is not a time: 90s, 10m or 1h30m, at most a day.", param, ctx)
+        return float(total)
+
+
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:
     """Note a global option; said twice, the one nearer to the end counts, and lists grow."""
     if value is None or value == () or value is False:

@@ -22,7 +22,7 @@ def find_answer(words: Sequence[str], environ: Mapping[str, str]) -> Answer | No
     if COMPLETE_VARIABLE in environ:
         return None
     match tuple(words):
-        case ("-h" | "--help",) if _count_columns(environ) >= HELP_COLUMNS:
+        case () | ("-h" | "--help",) if _count_columns(environ) >= HELP_COLUMNS:
             return _print_help
         case ("status", *output) if tuple(output) in OUTPUTS:
             return lambda: _show_status(json=OUTPUTS[tuple(output)])

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import click
 
-from schedkit.errors import UsageError
+from schedkit.errors import NotFoundError, UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
 from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.modes import mode_option
 from schedkit.schedctl.options import Command, Function, Seconds
 from schedkit.schedctl.session import Session, check_name
 from schedkit.schedctl.verification import trust_options
@@ -26,15 +27,31 @@ class RequestCommand(Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
-            meant = " ".join([ctx.info_name or "", *said[:at], "--", *said[at:]])
-            raise UsageError(
-                error.format_message(), hint=f"the scheduler's own options go after --: schedctl {meant}"
-            ) from error
+            raise UsageError(error.format_message(), hint=_explain_option(ctx, error, said)) from error
+
+
+def _explain_option(ctx: click.Context, error: click.NoSuchOption, said: list[str]) -> str:
+    """A misspelt option of schedctl is told by click; any other may be the scheduler's, which come after its name."""
+    at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
+    if error.possibilities or all(word.startswith("-") for word in said[:at]):
+        return f"'{ctx.command_path} --help' shows what it takes; the scheduler's own options go after its name and --"
+    meant = " ".join([*said[:at], "--", *said[at:]])
+    return f"the scheduler's own options go after --: {ctx.command_path} {meant}"
+
+
+def restart_option(function: Function) -> Function:
+    """For what need not be there after the next boot."""
+    return click.option(
+        "--restart",
+        default="no",
+        show_default=True,
+        metavar="no|on-failure[:N]",
+        help="Have systemd start it again when it fails or is ejected, at most N times, with growing pauses.",
+    )(function)
 
 
 def request_options(function: Function) -> Function:
-    """The arguments and options that `run` and `switch` share."""
+    """The arguments and options that all commands share that start a scheduler."""
     options: list[Callable[[Any], Any]] = [
         click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler),
         click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS...]"),
@@ -48,18 +65,18 @@ def request_options(function: Function) -> Function:
             help="Set a variable for the scheduler; without VALUE, to what it is here.",
         ),
         click.option(
+            "--config",
+            "files",
+            multiple=True,
+            metavar="FILE",
+            help="Let the scheduler read this file, under the same absolute path; may be given several times.",
+        ),
+        click.option(
             "--network",
             type=click.Choice(["none", "host"]),
             default="none",
             show_default=True,
             help="This machine's network for a scheduler that needs one, or none.",
-        ),
-        click.option(
-            "--restart",
-            default="no",
-            show_default=True,
-            metavar="no|on-failure[:N]",
-            help="Start it again when it fails or is ejected, at most N times, with growing pauses.",
         ),
         click.option(
             "--timeout",
@@ -70,7 +87,7 @@ def request_options(function: Function) -> Function:
             help="How long it may take to attach.",
         ),
     ]
-    function = trust_options(function)
+    function = trust_options(mode_option(function))
     for option in reversed(options):
         function = option(function)
     return function
@@ -88,6 +105,8 @@ class Order(NamedTuple):
     restart: Restart
     timeout: float
     wait: bool
+    mode: str | None = None
+    files: tuple[str, ...] = ()
 
 
 def parse_order(
@@ -98,9 +117,11 @@ def parse_order(
     container: str | None,
     env: Sequence[str],
     network: str,
-    restart: str,
     timeout: float,
+    restart: str = "no",
     wait: bool = True,
+    mode: str | None = None,
+    files: Sequence[str] = (),
 ) -> Order:
     """Everything that can be wrong on the command line."""
     policy = parse_restart(restart)
@@ -113,7 +134,19 @@ def parse_order(
             hint="--name takes letters, digits, `_`, `.` and `-`, at most 128, and starts with a letter or a digit",
         )
     variables = parse_env(env, os.environ)
-    return Order(name, version, container, tuple(args), variables, network == "host", policy, timeout, wait)
+    return Order(
+        name,
+        version,
+        container,
+        tuple(args),
+        variables,
+        network == "host",
+        policy,
+        timeout,
+        wait,
+        mode,
+        find_files(files),
+    )
 
 
 def make_request(session: Session, order: Order) -> RunRequest:
@@ -128,11 +161,21 @@ def make_request(session: Session, order: Order) -> RunRequest:
         name=order.container,
         args=order.args,
         env=order.env,
+        files=order.files,
         host_network=order.host_network,
         restart=order.restart,
         timeout=order.timeout,
         wait=order.wait,
     )
+
+
+def find_files(names: Sequence[str]) -> tuple[str, ...]:
+    """Absolute paths of files that are there: a runtime would make a folder of one that is not."""
+    paths = [os.path.abspath(name) for name in names]  # noqa: PTH100  (a link stays the name that it is)
+    for name, path in zip(names, paths, strict=True):
+        if not os.path.isfile(path):  # noqa: PTH113
+            raise NotFoundError(f"--config {name}: there is no such file", hint="it must be a file of this machine")
+    return tuple(paths)
 
 
 def parse_env(words: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ MANAGED = CONTAINER | {
     "why": "why it is not, or why nobody knows",
     "verified": "who signed the image, or unsigned-allowed or untrusted-allowed; null where nobody noted it",
     "restart": "no, on-failure or on-failure:N",
-    "supervised": "whether somebody is there to restart it; null without a restart policy",
+    "supervised": "whether a unit of systemd is at work that restarts it; null without a restart policy",
 }
 KERNEL = {
     "supported": "whether this kernel has sched_ext",
@@ -47,9 +47,40 @@ UNREACHABLE = {
     "why": "why not",
     "absent": "true: its socket does not exist; false: it does, or was named, and what the runtime runs is not known",
 }
+LOCAL_IMAGE = {
+    "driver": "the runtime that has it",
+    "id": "as that runtime knows it",
+    "names": "with tags and digests, a list",
+    "size": "bytes; null where nobody can tell",
+}
 ATTACHED = CONTAINER | {
     "ops": "the scheduler as the kernel calls it; null with --no-wait",
     "seconds": "from start to attached",
+}
+CHOICE = {
+    "scheduler": "the catalog name, or the last word of the image's path",
+    "image": "the image, pinned by its digest",
+    "digest": "what its name meant then: this is what runs",
+    "driver": "podman, docker or containerd",
+    "args": "what is given to the scheduler",
+    "mode": "what the arguments were made from; null where that was nothing",
+    "verified": "who signed it, or unsigned-allowed or untrusted-allowed: then it needs its registry at each start",
+    "restart": "on-failure or on-failure:N",
+}
+SERVICE = CHOICE | {
+    "unit": "the unit of systemd",
+    "running": "whether the unit has a process",
+    "state": "of the unit, as systemd calls it: active, activating (it waits to be started again), inactive, failed",
+    "restarts": "how often systemd was to start it again, the one too many included; null while it runs",
+    "exit_code": "of its last process, one of schedctl's own; null while it runs",
+}
+TRIAL = {
+    "scheduler": "which one",
+    "phase": "switching, on, or ended: then these are its last words",
+    "seconds_left": "until it goes back",
+    "back_to": "the scheduler that comes back; null for the kernel's own",
+    "why": "why it ended; null while it is on",
+    "ended_at": "when; null while it is on",
 }
 
 
@@ -57,6 +88,15 @@ def _below(prefix: str, fields: dict[str, str]) -> dict[str, str]:
     return {f"{prefix}.{name}": text for name, text in fields.items()}
 
 
+_ENABLE = {
+    "enabled": "what is enabled",
+    **_below("enabled", CHOICE | {"unit": "the unit of systemd that starts it"}),
+    "container": "where it runs",
+    **_below("container", CONTAINER),
+    "replaced": "null when none was running before, or the same",
+    **_below("replaced", CONTAINER),
+    "gap_seconds": "how long the kernel used its own scheduler between the two; null when there was no gap",
+}
 # Command → field → what it means. `a.b` is a field of an object, `a[].b` of each object of a list, `a.*` of any name.
 FIELDS: dict[str, dict[str, str]] = {
     "list": _below(
@@ -64,8 +104,10 @@ FIELDS: dict[str, dict[str, str]] = {
         {
             "name": "what to say to `schedctl run`",
             "description": "one line",
+            "good_for": "in a few words; empty where the catalog does not say",
             "image": "its image",
             "origin": "which catalog says so: built-in, a file or a URL",
+            "hidden": "whether it is shown with --all only",
             "pulled": "whether some version is on this machine; null where a runtime did not answer",
             "attached": "whether the kernel has it now; null where that is unknown",
         },
@@ -97,6 +139,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "platform": "the one for this machine",
         "platforms": "all there are",
         "labels.*": "all labels",
+        "modes.*": "the flags of a --mode, by its name",
         "kernel.fits": "whether this kernel can run it; null where that is unknown",
         **_below(
             "kernel.obstacles[]",
@@ -169,6 +212,32 @@ FIELDS: dict[str, dict[str, str]] = {
             "seconds": "until the kernel let it go and the container was removed",
         },
     ),
+    "restart": _below("container", ATTACHED),
+    "enable": _ENABLE,
+    "disable": {
+        "scheduler": "which one was enabled; null where its unit could not be read",
+        "unit": "the unit that was removed",
+        "stopped": "whether the unit was running it",
+    },
+    "restore": _ENABLE | {"trial": "the trial that this ended; then the others are null", **_below("trial", TRIAL)},
+    "trial": {
+        "scheduler": "which one is attached now",
+        **_below("container", ATTACHED),
+        "replaced": "null when none was running before",
+        **_below("replaced", CONTAINER),
+        "gap_seconds": "how long the kernel used its own scheduler between the two",
+        **_below("trial", TRIAL),
+    },
+    "keep": {"scheduler": "which one stays"},
+    "import": {
+        "manager": "whose choice it is",
+        "file": "its configuration file",
+        "scheduler": "which one it starts at boot",
+        "mode": "in which mode",
+        "args": "that mode's flags",
+        "command": "the command that does the same here",
+        "applied": "false with --dry-run",
+    },
     "detach": {
         "ops": "what was attached",
         **_below("holder", HOLDER),
@@ -200,15 +269,27 @@ FIELDS: dict[str, dict[str, str]] = {
         **_below("holder", HOLDER),
         **_below("managed[]", MANAGED),
         **_below("unreachable[]", UNREACHABLE),
+        "enabled": "what `schedctl enable` chose; null when nothing is enabled",
+        **_below("enabled", SERVICE | {"at_boot": "whether systemd starts it at boot"}),
+        "restarted": "what `--restart` was said to; null when there is none",
+        **_below("restarted", SERVICE),
+        "trial": "the trial that is on, or the last that ended since boot; null when there was none",
+        **_below("trial", TRIAL),
     },
     "ps": {**_below("containers[]", MANAGED), **_below("unreachable[]", UNREACHABLE)},
+    "inspect": {
+        **_below("container", MANAGED | {"labels.*": "all labels of the container"}),
+        **_below("kernel", KERNEL),
+        **_below("holder", HOLDER),
+    },
     "doctor": {
         **_below(
             "checks[]",
             {
                 "id": "which check",
-                "outcome": "ok, warning, error or unknown",
-                "severity": "info, warn or error, as the Go schedctl called it",
+                "description": "what it is about",
+                "outcome": "ok, warning, error, unknown or not-applicable",
+                "severity": "warn or error: how bad it is when it fails, however it went, as the Go schedctl called it",
                 "status": "pass, fail or skip, as the Go schedctl called it",
                 "detail": "what was seen",
                 "remediation": "what to do",
@@ -232,6 +313,107 @@ FIELDS: dict[str, dict[str, str]] = {
         "rates.*": "the counter's name",
         "stats": "what the scheduler serves; null when it serves nothing",
         "stats.*": "as the scheduler names it",
+    },
+    "bench": {
+        "command": "what was measured, a list",
+        "workload": "the known workload that it is; null for a command of one's own",
+        "user": "whom it ran as; null for the user of schedctl",
+        "metric": "the number of its output that was compared; null where that is its wall time",
+        **_below("metric", {"pattern": "the regular expression", "better": "lower, higher or either"}),
+        "runs": "how many with each scheduler were asked for",
+        "warmup": "how many before these, which do not count",
+        "seed": "--seed with this makes the same order",
+        "settle_seconds": "pause between a change of the scheduler and a run",
+        "started_at": "when the first run began",
+        "finished_at": "when the slot was as before again",
+        "interrupted": "whether Ctrl-C ended it before all runs were made",
+        "answers": "what was found, in sentences",
+        "warnings": "what about this machine makes the numbers doubtful",
+        "driver": "the runtime that the schedulers ran in",
+        **_below(
+            "schedulers[]",
+            {
+                "label": "how it is called here: as it was said to --with, with a number if it was said twice",
+                "scheduler": "the catalog name, or the last word of the image's path; null for the kernel's own",
+                "image": "the image as it was asked for",
+                "digest": "what it points to",
+                "manifest": "this platform's manifest, which is what ran",
+                "args": "what was given to the scheduler",
+                "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
+                "ops": "the scheduler as the kernel calls it",
+                "endings.*": "how many of its runs, without those for warm-up, ended in this way",
+            },
+        ),
+        **_below(
+            "quantities[]",
+            {
+                "name": "what was measured",
+                "title": "the same for people",
+                "unit": "s, B, or empty",
+                "better": "lower, higher or either",
+            },
+        ),
+        "main": "the quantity that the answers are about",
+        "level": "how often each interval holds the true ratio; all of one quantity together do in 95 %",
+        **_below(
+            "comparisons[]",
+            {
+                "scheduler": "its label",
+                "quantity": "the quantity's name",
+                "numbers": "how many runs count",
+                "median": "of these; null where there is none",
+                "ratio": "of the median to that of the first scheduler; null for that one, and where there are too few",
+                "low": "where the interval for the ratio begins",
+                "high": "where it ends",
+                "finding": "baseline, better, worse, higher, lower, same (within 2 %), not-different or too-few",
+                "needed_runs": "about how many runs it takes to see a difference of 2 %; null where nobody can tell",
+            },
+        ),
+        **_below(
+            "samples[]",
+            {
+                "number": "in the order in which they were made",
+                "block": "from 1; 0 and below for warm-up",
+                "scheduler": "its label",
+                "ending": "measured, failed, no-metric, ejected, detached, not-attached, disturbed or unknown: only"
+                " measured is a number that is compared",
+                "why": "why it is none",
+                "started_at": "when",
+                "exit_code": "the command's; negative for the signal that ended it; null where it did not run",
+                "wakeups": "how many wake-ups --latency saw; null without",
+                "values.*": "by the quantity's name",
+            },
+        ),
+        **_below(
+            "machine",
+            {
+                "kernel": "its release",
+                "kernel_version": "its build",
+                "architecture": "of the CPUs",
+                "cpu": "the CPU's name",
+                "cpus": "how many the command may use",
+                "memory_bytes": "how much there is",
+                "virtual": "whether this is a virtual machine",
+                "governor": "of the CPU frequency; null where there is none",
+                "energy_preference": "of the CPUs; null where there is none",
+                "power_profile": "of the platform; null where there is none",
+                "turbo": "whether CPUs may run faster for a while; null where they cannot",
+                "on_battery": "null on a machine without a battery",
+                "other_load": "the share of all CPUs that others used before the first run",
+                "load_average": "of the last minute before it",
+            },
+        ),
+        **_below("versions", {"schedctl": "of this program", "python": "of Python", "runtime": "of the runtime"}),
+    },
+    "images": {
+        **_below("images[]", LOCAL_IMAGE | {"used_by": "names of the containers that are made of it, ended ones too"}),
+        **_below("unreachable[]", UNREACHABLE),
+    },
+    "rmi": _below("removed[]", LOCAL_IMAGE),
+    "prune": {
+        **_below("removed[]", LOCAL_IMAGE),
+        "bytes": "their sizes in all",
+        "dry_run": "whether they are still there",
     },
     "catalog update": {"changes": "one sentence for each catalog"},
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NotFoundError, UsageError, needs_root
 from schedkit.host.model import Host, Machine
-from schedkit.runtimes.drivers import find_runtimes
+from schedkit.runtimes.drivers import RESPONSE_SECONDS, find_runtimes
 from schedkit.schedctl.output import Output, make_output
 from schedkit.schedctl.settings import AUTO, Flags, Settings, read_settings
 from schedkit.schedctl.talk import Terminal
@@ -35,6 +35,7 @@ class Session:
         self.talk = talk
         self.output = output
         self.machine = Machine()
+        self.patience = RESPONSE_SECONDS  # for runtimes that are there and slow
         self._runtimes: Runtimes | None = None
         self._catalog: Catalog | None = None
         self._registry: Registry | None = None
@@ -44,7 +45,7 @@ class Session:
         """All container runtimes, asked once; the user's choice is only where new containers go."""
         if self._runtimes is None:
             driver = None if self.settings.driver == AUTO else self.settings.driver
-            self._runtimes = find_runtimes(driver, self.settings.sockets, notice=self.talk.step)
+            self._runtimes = find_runtimes(driver, self.settings.sockets, notice=self.talk.step, seconds=self.patience)
             for one in self._runtimes.hidden:
                 self.talk.detail(f"{one.driver} does not respond at {one.socket}: {one.why}")
         return self._runtimes
@@ -97,8 +98,8 @@ class Session:
 
         check_name(name, version)
         reference = self.catalog.find(name)
-        word = name.partition("@")[0].partition(":")[0]  # a catalog name may carry a tag or a digest
-        scheduler = word if word in self.catalog.entries else reference.path.rpartition("/")[2]
+        entry = self.catalog.find_entry(name)
+        scheduler = entry.name if entry else reference.path.rpartition("/")[2]
         if version:
             digest, tag = (version, None) if is_digest(version) else (None, version)
             reference = replace(reference, tag=tag, digest=digest)

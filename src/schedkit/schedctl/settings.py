@@ -42,6 +42,7 @@ class Settings(NamedTuple):
     offline: bool
     verbose: bool
     cache: Path
+    modes: Mapping[str, Mapping[str, tuple[str, ...]]] = {}  # by scheduler and mode: flags that replace the catalog's
 
 
 def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = SYSTEM_FILE) -> Settings:
@@ -74,11 +75,23 @@ def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = 
         offline=flags.offline,
         verbose=flags.verbose,
         cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
+        modes=_join(file.modes for file in files),
     )
 
 
 def _first(values: Iterable[str | None]) -> str | None:
     return next((value for value in values if value), None)
+
+
+def _join(
+    modes: Iterable[Mapping[str, Mapping[str, tuple[str, ...]]]],
+) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Flags of all files; of the same mode of the same scheduler, those of the first."""
+    joined: dict[str, dict[str, tuple[str, ...]]] = {}
+    for one in modes:
+        for scheduler, flags in one.items():
+            joined[scheduler] = {**flags, **joined.get(scheduler, {})}
+    return joined
 
 
 def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:

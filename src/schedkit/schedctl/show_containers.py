@@ -8,14 +8,15 @@ from schedkit.schedctl.views import SHORT_ID, format_uptime, managed_fields, unr
 TITLES = ("PID", "ID", "NAME", "IMAGE", "DRIVER", "UPTIME", "ATTACHED", "VERIFIED")
 
 
-def show_containers(session: Session, *, everything: bool) -> None:
+def show_containers(session: Session, *, everything: bool, quiet: bool = False) -> None:
     """Ask everybody, and print those that run, or `everything`."""
     from schedkit.host.managed import observe
 
     observed = observe(session.machine, session.runtimes)
     for one in observed.hidden:
         session.talk.warn(f"{one}: its containers are not listed")
-    session.output.show(lambda: _fields(observed, everything), lambda: _text(observed, everything, session))
+    text = _ids if quiet else _text
+    session.output.show(lambda: _fields(observed, everything), lambda: text(observed, everything, session))
 
 
 def _fields(observed: Observed, everything: bool) -> Json:
@@ -24,6 +25,10 @@ def _fields(observed: Observed, everything: bool) -> Json:
         "containers": [managed_fields(one) for one in shown],
         "unreachable": [unreachable_fields(one) for one in observed.unreachable],
     }
+
+
+def _ids(observed: Observed, everything: bool, _session: Session) -> str:
+    return "\n".join(one.container.id for one in (observed.managed if everything else observed.running))
 
 
 def _text(observed: Observed, everything: bool, session: Session) -> str:

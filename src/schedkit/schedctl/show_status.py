@@ -41,7 +41,16 @@ def _fields(status: Status, driver: str) -> Json:
         "holder": holder_fields(status.holder),
         "managed": [managed_fields(one) for one in status.managed],
         "unreachable": [unreachable_fields(one) for one in status.unreachable],
+        **_lasting_fields(status),
     }
+
+
+def _lasting_fields(status: Status) -> Json:
+    if status.lasting is None:
+        return {"enabled": None, "restarted": None, "trial": None}
+    from schedkit.schedctl.show_lasting import lasting_fields
+
+    return lasting_fields(status.lasting)
 
 
 def _original(managed: Managed) -> Json:
@@ -65,6 +74,10 @@ def _text(status: Status, session: Session) -> str:
     if status.remedy:
         lines.append(f"{'fix':12}{status.remedy}")
     lines += _kernel_lines(status)
+    if status.lasting:
+        from schedkit.schedctl.show_lasting import lasting_lines
+
+        lines += lasting_lines(status.lasting, status)
     for one in status.managed:
         lines += _managed_lines(one, session)
     lines += [
@@ -103,7 +116,7 @@ def _managed_lines(managed: Managed, session: Session) -> list[str]:
         f"{'':12}{managed_fields(managed)['image']}",
     ]
     if managed.restart not in ("", "no"):
-        nobody = ", but nobody watches over it" if managed.watched is False else ""
+        nobody = ", but no unit of systemd restarts it" if managed.watched is False else ""
         lines.append(f"{'':12}restart {managed.restart}{nobody}")
     lines.append(f"{'':12}verified: {managed.verified or 'unknown (nobody noted it)'}")
     return lines

@@ -1,3 +1,4 @@
+from tests.unit.host.fake_systemd import systemd
 from tests.unit.host.fakes import world
 
-__all__ = ["world"]
+__all__ = ["systemd", "world"]

@@ -1,5 +1,6 @@
 """A machine out of files and processes: what the end-to-end tests do in a real one, quickly and with every fault."""
 
+import fcntl
 import signal
 import subprocess
 import time
@@ -16,6 +17,7 @@ from schedkit.host.model import Host, Machine, RunRequest
 from schedkit.images.oci import Content, Descriptor
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.local_image import LocalImage
 from schedkit.runtimes.model import ContainerSpec, Progress
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
@@ -138,6 +140,12 @@ class FakeRuntime:
     def fetch_repositories(self) -> frozenset[str]:
         return frozenset()
 
+    def fetch_images(self) -> list[LocalImage]:
+        return []
+
+    def remove_image(self, image: LocalImage) -> None:
+        raise NotImplementedError
+
     def has_image(self, content: Content) -> bool:
         return "pull" in self.calls
 
@@ -237,6 +245,18 @@ def die(code: int = 1) -> Callable[[FakeRuntime, str], None]:
         runtime.containers[id] = runtime.containers[id]._replace(pid=runtime.processes[id].pid)
 
     return behave
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds a lock just now."""
+    if not path.exists():
+        return False
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def verify(image: object) -> str:

@@ -261,6 +261,7 @@ def test_same_image_with_the_same_arguments_is_taken_over(world: World) -> None:
     assert same is not None
     assert same.container == container
     assert find_same(world.host, lambda: IMAGE, ("-v",), "scx_new") == same
+    assert find_same(world.host, lambda: IMAGE, ("-v",), files=("/etc/layers.json",)) is None
     for reference, args, name in ((IMAGE, (), None), ("localhost/x:v1", ("-v",), None), (IMAGE, ("-v",), "other")):
         assert find_same(world.host, lambda reference=reference: reference, args, name) is None  # type: ignore[misc]
 

@@ -6,7 +6,6 @@ import pytest
 from schedkit.errors import AlreadyExistsError, NoAnswerError, NotFoundError, UnavailableError
 from schedkit.host.containers import choose_name
 from schedkit.host.errors import EjectedError, KernelUnfitError, NotAttachedError, RejectedError, SlotTakenError
-from schedkit.host.lock import is_held
 from schedkit.host.model import Restart
 from schedkit.host.run import check_run, run
 from schedkit.kernel.check import Check, Outcome
@@ -15,7 +14,16 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
-from tests.unit.host.fakes import FakeRuntime, World, attach, die, do_nothing, request, verify
+from tests.unit.host.fakes import (
+    FakeRuntime,
+    World,
+    attach,
+    die,
+    do_nothing,
+    is_held,
+    request,
+    verify,
+)
 
 Behaviour = Callable[[FakeRuntime, str], None]
 

@@ -3,8 +3,7 @@
 import pytest
 
 from schedkit.errors import ExitCode, NoPermissionError, UnavailableError
-from schedkit.host.lock import hold_lock
-from schedkit.host.managed import observe, supervisor_lock
+from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Summary
 from schedkit.host.status import read_status
 from schedkit.kernel.holder import Holder
@@ -170,15 +169,14 @@ def test_leftovers_are_told(world: World) -> None:
     assert "scx_a (podman) was created and never started" in status.explanation
 
 
-def test_restart_policy_without_a_supervisor_is_told(world: World) -> None:
+def test_restart_policy_without_a_unit_is_told(world: World) -> None:
     container = world.runtime.add("scx_a", labels={Label.RESTART.value: "on-failure:3"})
     world.kernel.attach("a", world.runtime.hold(container))
-    assert (
-        "restart policy on-failure:3, but nobody watches" in read_status(world.machine, world.host.runtimes).explanation
-    )
-    with hold_lock(supervisor_lock(world.machine, container.id)):
-        status = read_status(world.machine, world.host.runtimes)
-    assert "nobody" not in status.explanation
+    told = read_status(world.machine, world.host.runtimes).explanation
+    assert "restart policy on-failure:3, but no unit of systemd restarts it" in told
+    (world.machine.root / "sys/fs/cgroup/system.slice/schedkit-run.service").mkdir(parents=True)
+    status = read_status(world.machine, world.host.runtimes)
+    assert "no unit" not in status.explanation
     assert status.managed[0].watched is True
 
 

@@ -2,12 +2,19 @@ import pytest
 
 from schedkit.errors import UsageError
 from schedkit.host.errors import NotAttachedError, RejectedError, RolledBackError, SlotTakenError
-from schedkit.host.lock import is_held
 from schedkit.host.switch import switch
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import State, read_state
 from schedkit.runtimes.container import Container, ContainerState
-from tests.unit.host.fakes import FakeRuntime, World, die, do_nothing, request, verify
+from tests.unit.host.fakes import (
+    FakeRuntime,
+    World,
+    die,
+    do_nothing,
+    is_held,
+    request,
+    verify,
+)
 
 NEW = "localhost/scx_new:v1"
 OLD = "localhost/scx_old:v1"

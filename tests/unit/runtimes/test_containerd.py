@@ -27,11 +27,11 @@ from schedkit.errors import (
 )
 from schedkit.runtimes.containerd import Containerd, blobs, calls, logs
 from schedkit.runtimes.containerd.calls import parse_failure
-from schedkit.runtimes.containerd.driver import parse_repository
 from schedkit.runtimes.containerd.messages_pb2 import Mount
 from schedkit.runtimes.containerd.pulling import parse_chain
 from schedkit.runtimes.containerd.spec import Device, HostFacts, ImageConfig, make_spec, parse_config, read_host
 from schedkit.runtimes.containerd.users import User, parse_user, read_user
+from schedkit.runtimes.local_image import find_repository
 from schedkit.runtimes.model import ContainerSpec
 
 HOST = HostFacts(("CAP_BPF", "CAP_PERFMON"), (Device("/dev/null", "c", 1, 3, 0o666, 0, 0),), unified_cgroups=True)
@@ -208,7 +208,7 @@ def test_names_of_snapshots_are_containerds() -> None:
     ],
 )
 def test_repository_is_the_name_without_tag_and_digest(name: str, repository: str) -> None:
-    assert parse_repository(name) == repository
+    assert find_repository(name) == repository
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from schedkit.images.registry import Registry
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.local_image import LocalImage
 from schedkit.runtimes.model import Progress
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -85,6 +86,8 @@ class FakeRuntime:
         self.driver = driver
         self.socket = f"/run/{driver}.sock"
         self.pulled: list[str] = []
+        self.images: list[LocalImage] = []
+        self.removed: list[LocalImage] = []
         self.containers = [make_container(driver=driver)]
 
     def fetch_version(self) -> str:
@@ -101,6 +104,12 @@ class FakeRuntime:
 
     def fetch_repositories(self) -> frozenset[str]:
         return frozenset({"ghcr.io/schedkit/scx_rusty"})
+
+    def fetch_images(self) -> list[LocalImage]:
+        return list(self.images)
+
+    def remove_image(self, image: LocalImage) -> None:
+        self.removed.append(image)
 
     def has_image(self, content: Content) -> bool:
         return content.manifest.digest in self.fetch_digests()

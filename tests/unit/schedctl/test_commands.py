@@ -3,7 +3,6 @@
 import json
 import re
 import struct
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
@@ -15,7 +14,7 @@ import pytest
 from click.testing import Result
 
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UsageError
-from schedkit.host import doctor, following, managed, preparing, run, status, stop, supervise, switch, watching
+from schedkit.host import doctor, following, managed, preparing, run, status, stop, switch, watching
 from schedkit.host.detaching import Detached, Foreign
 from schedkit.host.errors import EjectedError, SlotTakenError
 from schedkit.host.model import Attachment, Machine, Restart, RunRequest, Status, Summary
@@ -24,8 +23,10 @@ from schedkit.host.watching import Sample
 from schedkit.images import catalog
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.detach import Way
+from schedkit.kernel.preflight import examine_kernel
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.drivers import DRIVERS
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
@@ -122,17 +123,6 @@ def test_what_a_scheduler_said_is_shown_before_the_error(runtime: FakeRuntime, m
     note(monkeypatch, run, "run", EjectedError("thrown out", log=("first", "second \x1b[2J")))
     result = call("run", "scx_rusty", code=12)
     assert result.stderr.splitlines()[-2:] == ["  | first", "  | second �[2J"]
-
-
-def test_run_with_restart_starts_a_supervisor(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    note(monkeypatch, run, "run", ATTACHED)
-    spawned = note(monkeypatch, supervise, "spawn_supervisor", 77)
-    call("run", "scx_rusty", "--restart", "on-failure:3")
-    command = spawned[0][0]
-    assert command[:3] == [sys.executable, "-m", "schedkit.schedctl"]
-    assert command[-6:] == ["--driver", "podman", "--socket", "/run/podman.sock", "supervise", ID]
-    call("run", "scx_rusty")
-    assert len(spawned) == 1
 
 
 @pytest.mark.parametrize(
@@ -317,6 +307,7 @@ def test_ps_is_a_table_and_a_document(runtime: FakeRuntime) -> None:
     assert row.split()[:5] == ["4242", ID[:12], "scx_rusty", "ghcr.io/schedkit/scx_rusty:latest", "podman"]
     assert row.split()[-2:] == ["yes", "unsigned-allowed"]
     (one,) = read("ps")["containers"]
+    assert call("ps", "-q").stdout == f"{one['id']}\n"
     assert (one["digest"], one["args"], one["supervised"]) == (DIGEST, ["--slice", "20"], False)
 
 
@@ -344,7 +335,7 @@ def test_status_ends_with_the_code_of_what_it_found(
     assert summary.value in text
     assert "A sentence." in text
     assert ("fix         schedctl stop" in text) is bool(code)
-    assert "restart on-failure:3, but nobody watches over it" in text
+    assert "restart on-failure:3, but no unit of systemd restarts it" in text
 
 
 def test_status_shows_what_it_could_not_read(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,7 +493,51 @@ def test_doctor_ends_with_1_when_something_blocks(runtime: FakeRuntime, monkeypa
     assert read("doctor")["summary"] == {"passed": 1, "failed": 0, "skipped": 1, "blocking": 0}
     note(monkeypatch, doctor, "examine", [*checks, Check("runtime.any", Outcome.ERROR, "none", "start one")])
     assert read("doctor", code=1)["checks"][2]["status"] == "fail"
-    assert "fix: start one" in call("doctor", code=1).stdout
+    said = call("doctor", code=1).stdout
+    assert "fix: start one" in said
+    assert said.endswith("This machine cannot run sched_ext schedulers yet: fix runtime.any.\n")
+
+
+@pytest.mark.parametrize(
+    ("slot", "sched_ext", "verdict"),
+    [
+        (Outcome.OK, Outcome.OK, "Ready: try schedctl run scx_bpfland."),
+        (Outcome.WARNING, Outcome.OK, "Ready, and a scheduler is attached already: schedctl status tells which."),
+        (
+            Outcome.UNKNOWN,
+            Outcome.UNKNOWN,
+            "Whether this machine can run sched_ext schedulers is unknown: its kernel could not be looked at.",
+        ),
+    ],
+)
+def test_doctor_ends_with_a_verdict(
+    slot: Outcome, sched_ext: Outcome, verdict: str, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks = [Check("kernel.sched_ext", sched_ext, "?"), Check("kernel.slot", slot, "?")]
+    note(monkeypatch, doctor, "examine", checks)
+    assert call("doctor").stdout.splitlines()[-1] == verdict
+
+
+def test_doctor_has_one_line_for_runtimes_that_are_not_here(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = [Check(f"runtime.{name}_socket", Outcome.NOT_APPLICABLE, "none") for name in ("docker", "containerd")]
+    checks = [*absent, Check("runtime.any", Outcome.OK, "1 of 3 runtimes respond")]
+    note(monkeypatch, doctor, "examine", checks)
+    lines = call("doctor").stdout.splitlines()
+    assert lines[0].split(maxsplit=2) == ["-", "runtime.others", "not here, and not needed: docker, containerd"]
+    assert lines[1].startswith("ok ")
+    document = read("doctor")
+    assert [(check["id"], check["status"]) for check in document["checks"][:2]] == [
+        ("runtime.docker_socket", "skip"),
+        ("runtime.containerd_socket", "skip"),
+    ]
+
+
+def test_doctor_knows_what_every_check_is_about(tmp_path: Path) -> None:
+    about = import_module("schedkit.schedctl.commands.doctor").ABOUT
+    names = {check.name for check in examine_kernel(tmp_path)} | {"runtime.any", "registry.reachable"}
+    assert names | {f"runtime.{driver}_socket" for driver in DRIVERS} == set(about)
 
 
 def test_doctor_offline_asks_no_registry(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -544,6 +579,46 @@ def test_catalog_update_tells_what_changed(runtime: FakeRuntime, monkeypatch: py
     assert "nothing to update" in call("catalog", "update").stdout
 
 
+@pytest.mark.parametrize(
+    ("said", "begin"),
+    [
+        ("90s", NOW.timestamp() - 90),
+        ("10m", NOW.timestamp() - 600),
+        ("2h", NOW.timestamp() - 7200),
+        ("1d", NOW.timestamp() - 86400),
+        ("2026-01-02T03:00:00Z", NOW.timestamp() - 245),
+    ],
+)
+def test_logs_since_a_moment(said: str, begin: float, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "Machine", lambda: Machine(now=lambda: NOW))
+    asked = note(monkeypatch, runtime, "stream_logs", iter([]))
+    call("logs", "--since", said)
+    assert asked[0][-1]["since"] == begin
+
+
+@pytest.mark.parametrize("said", ["", "soon", "10", "-5m", "1.5h", "٣m", "9999999999d", "2026-13-01"])
+def test_logs_since_no_moment_is_a_usage_error(said: str, runtime: FakeRuntime) -> None:
+    refused = call("logs", "--since", said, code=64)
+    assert isinstance(refused.exception, SchedkitError)
+    assert refused.exception.message == f"--since {said}: not a time"
+
+
+def test_logs_since_says_that_containerd_keeps_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = import_module("schedkit.schedctl.commands.logs")
+    note(monkeypatch, module, "choose_container", (FakeRuntime("containerd"), make_container(driver="containerd")))
+    refused = call("logs", "--since", "1m", code=69)
+    assert isinstance(refused.exception, SchedkitError)
+    assert "without times" in refused.exception.message
+
+
+def test_inspect_tells_everything_of_one_container(runtime: FakeRuntime) -> None:
+    document = json.loads(call("inspect").stdout)
+    assert document["container"]["id"] == ID
+    assert document["container"]["labels"]["org.schedkit.digest"] == DIGEST
+    assert document["kernel"]["ops"] == "rusty_1.1.4"
+    assert (undocumented("inspect", document), missing("inspect", document)) == ([], [])
+
+
 def test_logs_without_a_name_are_those_of_the_one_that_ended_last(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,9 +634,3 @@ def test_logs_without_a_name_are_those_of_the_one_that_ended_last(
     asked = note(monkeypatch, runtime, "stream_logs", iter([b"bye\n"]))
     assert call("logs").stdout == "bye\n"
     assert asked[0][0] == "last"
-
-
-def test_supervise_watches_over_the_container_it_is_told(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = note(monkeypatch, supervise, "supervise", None)
-    call("--driver", "podman", "--socket", "/run/podman.sock", "supervise", ID)
-    assert (calls[0][1], calls[0][2]) == (runtime, ID)

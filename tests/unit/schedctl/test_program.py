@@ -71,6 +71,71 @@ def test_version_and_help_are_data_on_stdout() -> None:
     assert run("--help").stdout.startswith("Usage: schedctl ")
 
 
+@pytest.mark.parametrize("words", [[], ["help"]])
+@pytest.mark.parametrize("columns", ["60", "80"])
+def test_its_name_alone_and_help_print_the_help(words: list[str], columns: str) -> None:
+    done, meant = run(*words, COLUMNS=columns), run("--help", COLUMNS=columns)
+    assert (done.stdout, done.stderr, done.returncode) == (meant.stdout, "", 0)
+
+
+def test_a_group_alone_prints_its_help() -> None:
+    done = run("catalog")
+    assert (done.stdout, done.stderr, done.returncode) == (run("catalog", "--help").stdout, "", 0)
+
+
+def test_help_of_a_command_is_what_its_option_prints() -> None:
+    assert run("help", "run").stdout == run("run", "--help").stdout
+    assert run("help", "catalog", "update").stdout == run("catalog", "update", "--help").stdout
+    done = run("help", "run", "more")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (64, "error: schedctl run has no commands")
+    assert run("help", "rnu").stderr.startswith("error: No such command 'rnu'. Did you mean 'run'?\n")
+
+
+@pytest.mark.parametrize("word", ["version", "-V"])
+def test_version_can_be_asked_for_in_other_ways(word: str) -> None:
+    assert run(word).stdout == run("--version").stdout
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("stats", "status"), ("rnu", "run"), ("verison", "version")])
+def test_mistyped_command_gets_a_suggestion(typed: str, meant: str) -> None:
+    done = run(typed)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        64,
+        f"error: No such command '{typed}'. Did you mean '{meant}'?",
+    )
+
+
+def test_words_of_other_tools_are_understood() -> None:
+    listed = run("list", "-o", "json", **NO_RUNTIME)
+    assert (listed.returncode, "scx_rusty" in listed.stdout) == (0, True)
+    assert run("ls", "-o", "json", **NO_RUNTIME).stdout == listed.stdout
+    assert run("start", "--help").stdout == run("run", "--help").stdout.replace("schedctl run [", "schedctl start [")
+
+
+def test_misspelt_option_is_never_taken_for_the_schedulers() -> None:
+    near = run("run", "--vesion", "1", "scx_rusty")
+    assert "--version" in near.stderr
+    assert "run -- --vesion" not in near.stderr
+    theirs = run("run", "scx_rusty", "--performance")
+    assert "schedctl run scx_rusty -- --performance" in theirs.stderr
+
+
+@pytest.mark.parametrize("output", [["-o", "json"], ["-ojson"], ["--output=json"], ["--output", "json"]])
+def test_error_is_json_where_json_was_asked_for(output: list[str]) -> None:
+    done = run("info", "no_such_scheduler", *output)
+    assert (done.returncode, done.stdout) == (66, "")
+    document = json.loads(done.stderr.splitlines()[-1])
+    assert document["version"] == "1"
+    assert document["error"]["reason"] == "NotFound"
+    assert document["error"]["exitCode"] == 66
+    assert set(document["error"]) == {"reason", "message", "hint", "exitCode"}
+
+
+def test_output_of_the_scheduler_is_not_ours() -> None:
+    done = run("run", "scx_rusty", "--no-such-option", "--", "-o", "json")
+    assert done.stderr.startswith("error: ")
+
+
 def test_unknown_command_is_a_usage_error_with_a_hint() -> None:
     done = run("frobnicate")
     assert done.returncode == 64
@@ -93,7 +158,7 @@ def test_help_lists_every_command() -> None:
 
 def test_every_command_is_in_help_or_hidden() -> None:
     assert not set(HELP) & set(HIDDEN)
-    hidden = schedctl.get_command(click.Context(schedctl), "supervise")
+    hidden = schedctl.get_command(click.Context(schedctl), "service")
     assert hidden is not None
     assert hidden.hidden
 

@@ -46,13 +46,15 @@ def test_answer_is_the_one_that_click_gives(
 
 
 @pytest.mark.parametrize("columns", ["80", "133"])
-@pytest.mark.parametrize("word", ["-h", "--help"])
+@pytest.mark.parametrize("word", ["-h", "--help", ""])
 def test_help_is_the_one_that_click_prints(word: str, columns: str) -> None:
     by_click = "from schedkit.cli import run_program; from schedkit.schedctl.group import schedctl as group; "
     by_click += "run_program(group, 'schedctl')"
     environ = {**os.environ, "COLUMNS": columns}
     answer, meant = (
-        subprocess.run([sys.executable, *program, word], env=environ, capture_output=True, text=True, check=True)
+        subprocess.run(
+            [sys.executable, *program, *word.split()], env=environ, capture_output=True, text=True, check=True
+        )
         for program in (["-m", "schedkit.schedctl"], ["-c", by_click])
     )
     assert (answer.stdout, answer.stderr) == (meant.stdout, meant.stderr)
@@ -61,7 +63,6 @@ def test_help_is_the_one_that_click_prints(word: str, columns: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "",
         "--help --version",
         "--verbose status",
         "list",

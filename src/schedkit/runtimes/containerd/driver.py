@@ -23,6 +23,7 @@ from schedkit.runtimes.containerd.calls import ContainerdClient, RefusedError
 from schedkit.runtimes.containerd.spec import SPEC_TYPE, make_spec, read_host
 from schedkit.runtimes.containerd.users import read_user
 from schedkit.runtimes.labels import PROVIDER, Label, drop_own
+from schedkit.runtimes.local_image import LocalImage, find_repository, in_use
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.unknown import Unknown
 
@@ -79,7 +80,25 @@ class Containerd:
     def fetch_repositories(self) -> frozenset[str]:
         """Of all images in the namespace, by their names."""
         images = self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images
-        return frozenset(parse_repository(image.name) for image in images)
+        return frozenset(find_repository(image.name) for image in images)
+
+    def fetch_images(self) -> list[LocalImage]:
+        """All of the namespace, which is schedctl's own."""
+        images = self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images
+        return [
+            LocalImage(self.driver, image.target.digest, (image.name,), self._count_bytes(image.target), True)
+            for image in images
+        ]
+
+    def remove_image(self, image: LocalImage) -> None:
+        """With all that only it needs: containerd cleans up before it answers."""
+        for record in self._client.call(calls.CONTAINER_LIST, m.ListContainersRequest()).containers:
+            if record.image in image.names:
+                who = _parse_labels(record).get(Label.NAME, record.id)
+                raise in_use(self.driver, record.image, f"the container {who} is made of it")
+        for name in image.names:
+            with suppress(NotFoundError):
+                self._client.call(calls.IMAGE_DELETE, m.DeleteImageRequest(name=name, sync=True))
 
     def has_image(self, content: Content) -> bool:
         """Whether exactly this image is here, unpacked."""
@@ -279,6 +298,16 @@ class Containerd:
             return False
         return True
 
+    def _count_bytes(self, target: m.Descriptor) -> int | None:
+        """Of this platform's manifest, its configuration and layers, as they were fetched; None if one is missing."""
+        try:
+            digests = self._fetch_children(target) if target.media_type in INDEXES else [target.digest]
+            here = next(digest for digest in digests if self._has_content(digest))
+            manifest = json.loads(pulling.fetch_content(self._client, here))
+            return sum(int(part["size"]) for part in (manifest["config"], *manifest["layers"]))
+        except (NotFoundError, BadDataError, StopIteration, ValueError, RecursionError, KeyError, TypeError):
+            return None
+
     def _fetch_children(self, index: m.Descriptor) -> list[str]:
         try:
             manifests = json.loads(pulling.fetch_content(self._client, index.digest))["manifests"]
@@ -287,12 +316,6 @@ class Containerd:
             return []
         except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise BadDataError(f"containerd's copy of {index.digest} is no index: {error!r}") from error
-
-
-def parse_repository(name: str) -> str:
-    """An image's name without tag and digest."""
-    path, slash, last = name.partition("@")[0].rpartition("/")
-    return f"{path}{slash}{last.partition(':')[0]}"
 
 
 def _parse_container(record: m.Container, task: m.Process | None) -> Container:

@@ -119,7 +119,7 @@ def make_spec(
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), host.capabilities),
         },
         "root": {"path": "rootfs"},
-        "mounts": _mounts(scx_folder, host.name_files if wanted.host_network else ()),
+        "mounts": _mounts(scx_folder, (*(host.name_files if wanted.host_network else ()), *wanted.files)),
         "linux": {
             # No "pid": it stays in the host's. The network is its own and empty unless asked for: a scheduler's
             # statistics go through a unix socket, and whatever it listens on must not be open to the world.
@@ -143,7 +143,7 @@ def make_spec(
     return json.dumps(document).encode()
 
 
-def _mounts(scx_folder: Path, name_files: Sequence[str]) -> list[dict[str, object]]:
+def _mounts(scx_folder: Path, read_only: Sequence[str]) -> list[dict[str, object]]:
     safe = ["nosuid", "noexec", "nodev"]
     table: list[tuple[str, str, str, list[str]]] = [
         ("/proc", "proc", "proc", safe),
@@ -154,7 +154,7 @@ def _mounts(scx_folder: Path, name_files: Sequence[str]) -> list[dict[str, objec
         ("/sys", "sysfs", "sysfs", [*safe, "rw"]),
         ("/sys/fs/cgroup", "cgroup", "cgroup", [*safe, "relatime", "rw"]),
         (SCX_FOLDER, "bind", str(scx_folder), ["rbind", "rw"]),
-        *((path, "bind", path, ["rbind", "ro"]) for path in name_files),
+        *((path, "bind", path, ["rbind", "ro"]) for path in read_only),
     ]
     return [
         {"destination": target, "type": type_, "source": source, "options": options}

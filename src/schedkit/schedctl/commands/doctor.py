@@ -1,5 +1,7 @@
 """`schedctl doctor`: everything that can keep a scheduler from running here."""
 
+from typing import NamedTuple
+
 import click
 
 from schedkit.errors import ExitCode, clean
@@ -8,11 +10,44 @@ from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
 
-WORDS = {Outcome.OK: "ok", Outcome.WARNING: "warning", Outcome.ERROR: "ERROR", Outcome.UNKNOWN: "unknown"}
-MOODS = {Outcome.OK: "good", Outcome.WARNING: "doubtful", Outcome.ERROR: "bad", Outcome.UNKNOWN: "doubtful"}
-# The same in the words of the original: how bad it is, and how it went.
-SEVERITIES = {Outcome.OK: "info", Outcome.WARNING: "warn", Outcome.ERROR: "error", Outcome.UNKNOWN: "info"}
-STATUSES = {Outcome.OK: "pass", Outcome.WARNING: "fail", Outcome.ERROR: "fail", Outcome.UNKNOWN: "skip"}
+
+class Words(NamedTuple):
+    """How an outcome is told: to people, in which mood, and in the words of the original."""
+
+    word: str
+    mood: str
+    status: str
+
+
+TOLD = {
+    Outcome.OK: Words("ok", "good", "pass"),
+    Outcome.WARNING: Words("warning", "doubtful", "fail"),
+    Outcome.ERROR: Words("ERROR", "bad", "fail"),
+    Outcome.UNKNOWN: Words("unknown", "doubtful", "skip"),
+    Outcome.NOT_APPLICABLE: Words("-", "good", "skip"),
+}
+# What each check is about, and how bad it is when it fails: as in the original these do not depend on how it went.
+ERROR, WARN = "error", "warn"
+ABOUT = {
+    "kernel.version": (ERROR, "The kernel is new enough for sched_ext"),
+    "kernel.sched_ext": (ERROR, "The kernel has sched_ext"),
+    "kernel.btf": (ERROR, "The kernel describes its types (BTF)"),
+    "kernel.btf_kfuncs": (WARN, "The kernel's types describe the functions that schedulers call"),
+    "kernel.config": (ERROR, "The kernel was built with the options that schedulers need"),
+    "kernel.function_tracer": (WARN, "The kernel can trace functions, as the schedulers of the scx project ask for"),
+    "kernel.preempt_rt": (ERROR, "The kernel is not a real-time one"),
+    "kernel.isolcpus": (ERROR, "No CPU is isolated from the kernel's scheduling domains"),
+    "kernel.managers": (WARN, "No other manager of schedulers runs"),
+    "kernel.slot": (WARN, "No scheduler is attached yet"),
+    "caps.cap_bpf": (ERROR, "This process may load BPF programs"),
+    "caps.cap_sys_admin": (ERROR, "This process may administer the system"),
+    "caps.cap_perfmon": (ERROR, "This process may observe performance"),
+    "runtime.podman_socket": (WARN, "podman responds"),
+    "runtime.docker_socket": (WARN, "docker responds"),
+    "runtime.containerd_socket": (WARN, "containerd responds"),
+    "runtime.any": (ERROR, "A container runtime responds"),
+    "registry.reachable": (WARN, "The registry of the catalog's images responds"),
+}
 
 
 @click.command(
@@ -30,8 +65,8 @@ STATUSES = {Outcome.OK: "pass", Outcome.WARNING: "fail", Outcome.ERROR: "fail", 
 def command(session: Session, offline: bool) -> int:
     """Look for what keeps schedulers from running here: the kernel, our rights, the runtimes, the registry.
 
-    Ends with 1 when something does (ERROR); a warning may, and unknown could not be found out. Without root it shows
-    what it can see and ends with 77.
+    Ends with 1 when something does (ERROR); a warning may, unknown could not be found out, and - does not apply here.
+    Without root it shows what it can see and ends with 77.
     """
     checks = _gather(session, offline)
     blocking = sum(check.outcome is Outcome.ERROR for check in checks)
@@ -56,9 +91,10 @@ def _fields(checks: list[Check]) -> Json:
         "checks": [
             {
                 "id": check.name,
+                "description": ABOUT[check.name][1],
                 "outcome": check.outcome.value,
-                "severity": SEVERITIES[check.outcome],
-                "status": STATUSES[check.outcome],
+                "severity": ABOUT[check.name][0],
+                "status": TOLD[check.outcome].status,
                 "detail": check.seen,
                 "remediation": check.fix,
             }
@@ -67,7 +103,7 @@ def _fields(checks: list[Check]) -> Json:
         "summary": {
             "passed": count(Outcome.OK),
             "failed": count(Outcome.WARNING) + count(Outcome.ERROR),
-            "skipped": count(Outcome.UNKNOWN),
+            "skipped": count(Outcome.UNKNOWN) + count(Outcome.NOT_APPLICABLE),
             "blocking": count(Outcome.ERROR),
         },
     }
@@ -76,14 +112,41 @@ def _fields(checks: list[Check]) -> Json:
 def _text(checks: list[Check], session: Session) -> str:
     width = max((len(check.name) for check in checks), default=0)
     lines = []
-    for check in checks:
-        word = WORDS[check.outcome]
+    for check in _join_absent(checks):
+        word, mood, _ = TOLD[check.outcome]
         lines.append(
-            f"{session.output.paint(word, MOODS[check.outcome])}{' ' * (9 - len(word))}"
-            f"{check.name:{width}}  {clean(check.seen)}"
+            f"{session.output.paint(word, mood)}{' ' * (9 - len(word))}{check.name:{width}}  {clean(check.seen)}"
         )
         if check.fix and check.outcome is not Outcome.OK:
             lines.append(f"{'':9}{'':{width}}  fix: {clean(check.fix)}")
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in Outcome}
-    lines += ["", ", ".join(f"{count} {WORDS[outcome]}" for outcome, count in counts.items() if count)]
-    return "\n".join(lines)
+    told = ", ".join(
+        f"{count} {TOLD[outcome].word}"
+        for outcome, count in counts.items()
+        if count and outcome is not Outcome.NOT_APPLICABLE
+    )
+    return "\n".join([*lines, "", told, _conclude(checks)])
+
+
+def _join_absent(checks: list[Check]) -> list[Check]:
+    """One line for all the runtimes that are not here and need not be."""
+    absent = [
+        check for check in checks if check.outcome is Outcome.NOT_APPLICABLE and check.name.startswith("runtime.")
+    ]
+    names = ", ".join(check.name.removeprefix("runtime.").removesuffix("_socket") for check in absent)
+    joined = [Check("runtime.others", Outcome.NOT_APPLICABLE, f"not here, and not needed: {names}")] if absent else []
+    last = next((place for place, check in enumerate(checks) if check.name == "runtime.any"), len(checks))
+    return [check for check in checks[:last] if check not in absent] + joined + checks[last:]
+
+
+def _conclude(checks: list[Check]) -> str:
+    """What it all means, in one sentence."""
+    blocking = [check for check in checks if check.outcome is Outcome.ERROR]
+    if blocking:
+        names = ", ".join(check.name for check in blocking)
+        return f"This machine cannot run sched_ext schedulers yet: fix {names}."
+    if any(check.name == "kernel.slot" and check.outcome is Outcome.WARNING for check in checks):
+        return "Ready, and a scheduler is attached already: schedctl status tells which."
+    if any(check.name == "kernel.sched_ext" and check.outcome is not Outcome.OK for check in checks):
+        return "Whether this machine can run sched_ext schedulers is unknown: its kernel could not be looked at."
+    return "Ready: try schedctl run scx_bpfland."

@@ -1,5 +1,6 @@
 """`schedctl info`: what an image says of itself, and whether this kernel meets it."""
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,6 +10,7 @@ from schedkit.errors import clean
 from schedkit.kernel.check import Check, Outcome
 from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.modes import find_modes
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, Output, format_bytes
 from schedkit.schedctl.session import Named, Session
@@ -26,6 +28,7 @@ class Info(NamedTuple):
     scheduler: str
     image: "Image"
     obstacles: tuple[Check, ...]
+    modes: Mapping[str, tuple[str, ...]]
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -68,7 +71,7 @@ def _gather(session: Session, named: Named) -> Info:
         found.insert(0, Check("kernel.version", Outcome.UNKNOWN, "the image does not say which kernel it needs"))
     if not any(check.name == "kernel.btf" for check in found):
         found += [check for check in [check_kfuncs(root)] if check.outcome is not Outcome.OK]
-    return Info(named.scheduler, image, tuple(found))
+    return Info(named.scheduler, image, tuple(found), find_modes(session, named.scheduler))
 
 
 def _fields(info: Info) -> Json:
@@ -85,6 +88,7 @@ def _fields(info: Info) -> Json:
         "platform": str(image.platform),
         "platforms": [str(platform) for platform in image.platforms],
         "labels": dict(info.labels),
+        "modes": {mode: list(flags) for mode, flags in sorted(info.modes.items())},
         "kernel": {
             "fits": info.fits,
             "obstacles": [
@@ -114,6 +118,8 @@ def _text(info: Info, output: Output) -> str:
         False: ("no", "bad"),
         None: ("unknown", "doubtful"),
     }[info.fits]
+    for title, (mode, flags) in zip(("modes", *[""] * len(info.modes)), sorted(info.modes.items()), strict=False):
+        rows.append((title, f"{mode:12}{shlex.join(flags)}".rstrip()))
     lines = [f"{name:16}{clean(value)}" for name, value in rows]
     lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
     lines += [f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}" for check in info.obstacles]

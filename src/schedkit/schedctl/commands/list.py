@@ -19,8 +19,10 @@ class SchedulerRow(NamedTuple):
 
     name: str
     description: str
+    good_for: str
     image: str
     origin: str
+    hidden: bool
     pulled: bool | None
     attached: bool | None
 
@@ -31,15 +33,23 @@ class SchedulerRow(NamedTuple):
     epilog="""
     schedctl list
     schedctl list | grep -w pulled
+    schedctl list --wide --all
     schedctl --catalog ./my-catalog.json list -o json
     """,
 )
+@click.option("--wide", is_flag=True, help="Show their images too.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Show those too that are only for trying out schedctl.")
 @output_option
 @pass_session
-def command(session: Session) -> None:
-    """List the schedulers of the catalog, and which are pulled or attached on this machine."""
-    rows = _gather(session)
-    session.output.show(lambda: {"schedulers": [row._asdict() for row in rows]}, lambda: _text(rows, session))
+def command(session: Session, wide: bool, everything: bool) -> None:
+    """List the schedulers of the catalog, what they are good for, and which are pulled or attached on this machine.
+
+    `schedctl info NAME` tells more of one.
+    """
+    rows = [row for row in _gather(session) if everything or not row.hidden or row.attached]
+    session.output.show(
+        lambda: {"schedulers": [row._asdict() for row in rows]}, lambda: _text(rows, session, wide=wide)
+    )
 
 
 def _gather(session: Session) -> list[SchedulerRow]:
@@ -50,8 +60,10 @@ def _gather(session: Session) -> list[SchedulerRow]:
         SchedulerRow(
             name=entry.name,
             description=entry.description,
+            good_for=entry.good_for,
             image=str(entry.image),
             origin=entry.origin,
+            hidden=entry.hidden,
             pulled=None if pulled is None else _is_pulled(session, entry.image, pulled),
             attached=None if attached is None else _is_attached(attached.get(entry.name)),
         )
@@ -86,9 +98,10 @@ def _is_attached(attachment: Attachment | None) -> bool | None:
     return None if attachment is Attachment.UNKNOWN else attachment is Attachment.YES
 
 
-def _text(rows: list[SchedulerRow], session: Session) -> str:
-    cells = [(row.name, _mark(row), row.description or "-", row.image) for row in rows]
-    return session.output.table(("NAME", "HERE", "DESCRIPTION", "IMAGE"), cells, elastic=("DESCRIPTION", "IMAGE"))
+def _text(rows: list[SchedulerRow], session: Session, *, wide: bool) -> str:
+    titles = ("NAME", "GOOD FOR", "HERE", *(("IMAGE",) if wide else ()))
+    cells = [(row.name, row.good_for or row.description or "-", _mark(row), row.image)[: len(titles)] for row in rows]
+    return session.output.table(titles, cells, elastic=("GOOD FOR", "IMAGE")[: len(titles) - 2])
 
 
 def _mark(row: SchedulerRow) -> str:

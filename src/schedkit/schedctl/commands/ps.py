@@ -13,15 +13,17 @@ from schedkit.schedctl.show_containers import show_containers
     epilog="""
     schedctl ps
     schedctl ps --all
+    schedctl ps -q | xargs -n 1 schedctl stop
     schedctl ps -o json | jq -r '.containers[].id'
     """,
 )
 @click.option("-a", "--all", "everything", is_flag=True, help="Those that ended or never started, too.")
+@click.option("-q", "--quiet", is_flag=True, help="Only their IDs, one a line.")
 @output_option
 @pass_session
-def command(session: Session, everything: bool) -> None:
+def command(session: Session, everything: bool, quiet: bool) -> None:
     """List the schedulers' containers over all runtimes that answer, and whether the kernel has them.
 
     UPTIME tells for a container that does not run what it is instead, with its exit code.
     """
-    show_containers(session, everything=everything)
+    show_containers(session, everything=everything, quiet=quiet)

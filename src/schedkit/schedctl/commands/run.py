@@ -7,11 +7,12 @@ import click
 from schedkit.errors import UsageError
 from schedkit.host.model import Attached, Attachment
 from schedkit.schedctl.following import follow_logs
+from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
+from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
-from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
+from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options, restart_option
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.supervision import watch_over
 from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields
 
@@ -26,9 +27,11 @@ TAIL = 10  # lines of what it said before, where it runs already
     schedctl run scx_lavd --version 1.0.14 -- --performance
     schedctl run ghcr.io/example/my_scheduler:edge --attach
     schedctl run scx_bpfland --restart on-failure:5
+    schedctl run lavd --mode gaming
     """,
 )
 @request_options
+@restart_option
 @click.option("-a", "--attach", is_flag=True, help="Show its output until Ctrl-C, and then stop it; for systemd units.")
 @click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
 @output_option
@@ -38,8 +41,9 @@ def command(
 ) -> int | None:
     """Run a scheduler and wait until the kernel says that it is attached.
 
-    NAME is one of `schedctl list`, IMAGE any image reference. If it does not attach, what was started is removed, and
-    its last lines and the reason are shown; the exit code says which. What follows -- goes to the scheduler.
+    NAME is one of `schedctl list` (`lavd` is `scx_lavd`), IMAGE any image reference. If it does not attach, what was
+    started is removed, and its last lines and the reason are shown; the exit code says which. What follows -- goes to
+    the scheduler.
 
     With --attach, a container that runs the same image with the same arguments and is attached is taken over.
     """
@@ -51,11 +55,15 @@ def command(
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
     order = parse_order(name, args, wait=not no_wait, **options)
     session.require_root("run")
+    check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)
+    order = apply_mode(session, order)
     host = session.host
     same = (
-        find_same(host, lambda: str(session.find(name, order.version).reference), args, order.container)
+        find_same(
+            host, lambda: str(session.find(name, order.version).reference), order.args, order.container, order.files
+        )
         if attach
         else None
     )
@@ -69,8 +77,10 @@ def command(
         remove_unattached(host, same)
     check_run(host, name)
     request = make_request(session, order)
+    if request.restart.on_failure:
+        request = pin(request)
     attached = run(host, request, make_verify(session, host.runtimes.chosen))
-    watch_over(session, host.runtimes.chosen, request, attached)
+    keep_restarting(session, request, attached)
     if attach:
         session.talk.step(_text(attached, request.scheduler))
         return follow_logs(session, attached.container, attached.ops)

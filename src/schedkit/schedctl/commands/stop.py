@@ -2,14 +2,17 @@
 
 import click
 
-from schedkit.errors import SchedkitError, UsageError
+from schedkit.errors import NotFoundError, SchedkitError, UsageError
+from schedkit.host.lasting import Service, end_lasting, end_waiting
 from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
+from schedkit.host.units import RERUN
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, container_fields
+from schedkit.unknown import Unknown
 
 
 @click.command(
@@ -36,21 +39,25 @@ from schedkit.schedctl.views import SHORT_ID, container_fields
 def command(session: Session, id: str | None, everything: bool, timeout: float) -> None:
     """Stop a scheduler: SIGTERM, SIGKILL if that does not help, and wait until the kernel says detached.
 
-    Its container is removed. Without ID it is the one that runs; ID may be the beginning of one, a container's name
-    or a scheduler's.
+    Its container is removed, and systemd does not start it again before the next boot. Without ID it is the one that
+    runs; ID may be the beginning of one, a container's name or a scheduler's.
     """
     if everything and id:
         raise UsageError("--all cannot be used with an ID", hint="use one of the two")
     session.require_root("stop")
     host = session.host
+    ended = end_waiting(session.machine) if id is None else []
     failed: list[NotStopped] = []
     if everything:
         stopped, failed = stop_all(host, timeout=timeout)
     else:
-        stopped = [stop(host, id, timeout=timeout)]
+        stopped = _stop_one(session, id, timeout, ended)
+    if ended or any(one.was_attached for one in stopped):
+        end_lasting(session.machine, RERUN)
     hidden = host.runtimes.hidden if everything else []
     nothing = "" if failed or hidden else "no container managed by schedctl is here"
-    text = "\n".join(_text(one) for one in stopped) or nothing
+    lines = [f"{one.unit}: stopped, {_name(one)} will not be started again" for one in ended]
+    text = "\n".join([*lines, *(_text(one) for one in stopped)]) or nothing
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)
     if failed:
         kinds = {type(one.error) for one in failed}
@@ -60,6 +67,19 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
         )
     if hidden:
         raise unseen("everything that could be seen is stopped", hidden)
+
+
+def _stop_one(session: Session, id: str | None, timeout: float, ended: list[Service]) -> list[Stopped]:
+    try:
+        return [stop(session.host, id, timeout=timeout)]
+    except NotFoundError:
+        if id is None and ended:  # that was what is meant: it waited to be started again
+            return []
+        raise
+
+
+def _name(service: Service) -> str:
+    return "it" if isinstance(service.choice, Unknown) else service.choice.scheduler
 
 
 def _fields(stopped: Stopped) -> Json:

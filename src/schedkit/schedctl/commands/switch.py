@@ -5,11 +5,12 @@ from typing import Any
 import click
 
 from schedkit.host.model import Switched
+from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
+from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
-from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
+from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options, restart_option
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.supervision import watch_over
 from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
 
@@ -24,6 +25,7 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
     """,
 )
 @request_options
+@restart_option
 @output_option
 @pass_session
 def command(session: Session, /, name: str, args: tuple[str, ...], **options: Any) -> None:
@@ -37,17 +39,24 @@ def command(session: Session, /, name: str, args: tuple[str, ...], **options: An
 
     order = parse_order(name, args, **options)
     session.require_root("switch")
+    check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)
+    order = apply_mode(session, order)
     host = session.host
     check_switch(host, name)
     request = make_request(session, order)
+    if request.restart.on_failure:
+        request = pin(request)
     switched = switch(host, request, make_verify(session, host.runtimes.chosen))
-    watch_over(session, host.runtimes.chosen, request, switched.attached)
-    session.output.show(lambda: _fields(switched, request.scheduler), lambda: _text(switched, request.scheduler))
+    keep_restarting(session, request, switched.attached)
+    session.output.show(
+        lambda: switched_fields(switched, request.scheduler), lambda: describe_switched(switched, request.scheduler)
+    )
 
 
-def _fields(switched: Switched, scheduler: str) -> Json:
+def switched_fields(switched: Switched, scheduler: str) -> Json:
+    """For JSON."""
     return {
         "scheduler": scheduler,
         "container": attached_fields(switched.attached),
@@ -56,7 +65,8 @@ def _fields(switched: Switched, scheduler: str) -> Json:
     }
 
 
-def _text(switched: Switched, scheduler: str) -> str:
+def describe_switched(switched: Switched, scheduler: str) -> str:
+    """One line."""
     attached = switched.attached
     where = f"container {attached.container.name} ({attached.container.driver} {attached.container.id[:SHORT_ID]})"
     line = f"{scheduler} is attached as {words(attached.ops)}, {where}"

@@ -1,0 +1,103 @@
+"""scx_loader's choice of a scheduler: its configuration file."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from schedkit.errors import BadDataError, NotFoundError
+from schedkit.host.units import is_running
+
+LOADER = "scx_loader.service"
+# Where scx_loader looks, in this order.
+LOADER_FILES = (
+    *("etc/scx_loader/config.toml", "etc/scx_loader.toml"),
+    *("usr/share/scx_loader/config.toml", "usr/share/scx_loader.toml"),
+)
+_TARGETS = ("multi-user.target", "graphical.target", "default.target")
+MODES = ("auto", "gaming", "powersave", "lowlatency", "server")
+
+
+class LoaderChoice(NamedTuple):
+    """What scx_loader starts at boot."""
+
+    scheduler: str
+    mode: str
+    args: tuple[str, ...] | None  # None: the file does not say, and scx_loader's own flags for the mode are used
+    origin: str
+
+
+def read_loader(root: Path, file: str | None = None) -> LoaderChoice:
+    """scx_loader's choice; NotFoundError where it has none."""
+    path = Path(file) if file else next((root / one for one in LOADER_FILES if (root / one).exists()), None)
+    if path is None:
+        raise NotFoundError(
+            "scx_loader has no configuration: " + ", ".join(f"/{one}" for one in LOADER_FILES[:2]),
+            hint="name it with --file; or choose for yourself: schedctl enable NAME",
+        )
+    try:
+        text = path.read_bytes().decode()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path} does not exist") from error
+    except UnicodeDecodeError as error:
+        raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
+    return parse_loader(text, str(path))
+
+
+def parse_loader(text: str, origin: str) -> LoaderChoice:
+    """Its TOML: default_sched, default_mode, and flags for each scheduler and mode."""
+    try:
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadDataError(f"{origin}: not TOML: {error}") from error
+    scheduler = table.get("default_sched")
+    if scheduler is None:
+        raise NotFoundError(
+            f"{origin} names no default_sched: scx_loader starts none at boot",
+            hint="choose for yourself: schedctl enable NAME",
+        )
+    if not isinstance(scheduler, str) or not scheduler:
+        raise BadDataError(f"{origin}: default_sched is not a name: {scheduler!r}")
+    mode = _read_mode(table.get("default_mode"), origin)
+    return LoaderChoice(scheduler, mode, _read_flags(table, scheduler, mode, origin), origin)
+
+
+def _read_mode(value: object, origin: str) -> str:
+    """By name, in any case; auto if none is named."""
+    if value is None:
+        return MODES[0]
+    if isinstance(value, str) and value.lower() in MODES:
+        return value.lower()
+    raise BadDataError(f"{origin}: unknown default_mode {value!r}", hint=f"one of: {', '.join(MODES)}")
+
+
+def _read_flags(table: Mapping[str, Any], scheduler: str, mode: str, origin: str) -> tuple[str, ...] | None:
+    scheds = table.get("scheds", {})
+    entry = scheds.get(scheduler, {}) if isinstance(scheds, dict) else scheds
+    flags = entry.get(f"{mode}_mode") if isinstance(entry, dict) else entry
+    if flags is None:
+        return None
+    if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
+        return tuple(flags)
+    raise BadDataError(f"{origin}: scheds.{scheduler}.{mode}_mode is not a list of texts")
+
+
+@contextmanager
+def replace_loader(root: Path) -> Iterator[None]:
+    """Stop and disable scx_loader; if what is to take its place does not come, it is as it was before."""
+    from schedkit.host.systemd import call
+
+    running = is_running(root, LOADER)
+    enabled = any(os.path.lexists(root / f"etc/systemd/system/{one}.wants/{LOADER}") for one in _TARGETS)
+    if running or enabled:
+        call("systemctl", "disable", "--now", "--quiet", LOADER)
+    try:
+        yield
+    except BaseException:
+        if enabled:
+            call("systemctl", "enable", "--quiet", LOADER)
+        if running:
+            call("systemctl", "start", LOADER)
+        raise

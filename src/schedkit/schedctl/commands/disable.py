@@ -1,0 +1,40 @@
+"""`schedctl disable`: none at boot any more."""
+
+import click
+
+from schedkit.errors import NotFoundError
+from schedkit.schedctl.lasting import check_systemd
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.session import Session
+
+
+@click.command(
+    cls=Command,
+    short_help="Run none at boot any more.",
+    epilog="""
+    schedctl disable
+    """,
+)
+@output_option
+@pass_session
+def command(session: Session) -> None:
+    """Remove the unit that starts a scheduler at boot; if the unit runs it now, stop it.
+
+    A scheduler that was started in another way goes on. Images stay.
+    """
+    from schedkit.host.lasting import end_lasting
+    from schedkit.host.units import ENABLED, is_running, read_choice
+    from schedkit.unknown import Unknown
+
+    session.require_root("disable")
+    check_systemd(session, "schedctl disable")
+    root = session.machine.root
+    choice, ran = read_choice(root, ENABLED), is_running(root, ENABLED)
+    if not end_lasting(session.machine, ENABLED):
+        raise NotFoundError("no scheduler is enabled", hint="`schedctl status` shows what runs")
+    scheduler = None if choice is None or isinstance(choice, Unknown) else choice.scheduler
+    stopped = ", and was stopped" if ran else ""
+    session.output.show(
+        lambda: {"scheduler": scheduler, "unit": ENABLED, "stopped": ran},
+        lambda: f"{scheduler or ENABLED} is not enabled any more{stopped}",
+    )

@@ -1,0 +1,38 @@
+"""`schedctl enable`: a scheduler now and at every boot."""
+
+from typing import Any
+
+import click
+
+from schedkit.host.units import ENABLED, RESTARTS
+from schedkit.schedctl.enabling import describe_lasted, enable, lasted_fields
+from schedkit.schedctl.options import output_option, pass_session
+from schedkit.schedctl.requests import RequestCommand, parse_order, request_options
+from schedkit.schedctl.session import Session
+
+
+@click.command(
+    cls=RequestCommand,
+    short_help="Run a scheduler now and at every boot.",
+    epilog="""
+    schedctl enable scx_lavd
+    schedctl enable scx_bpfland --version 1.0.14 -- -m performance
+    """,
+)
+@request_options
+@output_option
+@pass_session
+def command(session: Session, /, name: str, args: tuple[str, ...], **options: Any) -> None:
+    """Run a scheduler now and at every boot, by a unit of systemd, schedkit.service.
+
+    It is verified, pinned by digest, and attached first, in place of what runs: one that does not attach is not
+    enabled. At boot it needs no network if its signature was verified. systemd starts it again when it ends or is
+    ejected, at most five times in a row. `journalctl -u schedkit` has its output.
+    """
+    order = parse_order(name, args, restart=f"on-failure:{RESTARTS}", **options)
+    session.require_root("enable")
+    lasted = enable(session, order)
+    session.output.show(
+        lambda: lasted_fields(lasted),
+        lambda: f"{describe_lasted(lasted)}\n{lasted.choice.scheduler} is enabled: {ENABLED} starts it at boot",
+    )

@@ -1,0 +1,50 @@
+"""`schedctl images`: what was pulled."""
+
+import click
+
+from schedkit.host.local_images import KeptImages, describe
+from schedkit.schedctl.kept_images import gather, kept_fields
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import format_bytes
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.views import SHORT_ID, unreachable_fields
+
+
+@click.command(
+    cls=Command,
+    short_help="List the schedulers' images that are here.",
+    epilog="""
+    schedctl images
+    schedctl images -o json | jq -r '.images[] | select(.used_by == []) | .names[]'
+    """,
+)
+@output_option
+@pass_session
+def command(session: Session) -> None:
+    """List the images of schedulers that are on this machine, in all runtimes, and which containers are made of them.
+
+    In podman and docker these are the images of the catalog's repositories, and those whose labels say that they are
+    schedulers; in containerd, all in schedctl's namespace.
+    """
+    kept = gather(session)
+    session.output.show(
+        lambda: {
+            "images": [kept_fields(one) for one in kept.images],
+            "unreachable": [unreachable_fields(one) for one in kept.unreachable],
+        },
+        lambda: _text(kept, session),
+    )
+
+
+def _text(kept: KeptImages, session: Session) -> str:
+    rows = [
+        (
+            describe(one.image),
+            one.image.id.removeprefix("sha256:")[:SHORT_ID],
+            "-" if one.image.size is None else format_bytes(one.image.size),
+            one.image.driver,
+            ", ".join(one.used_by) or "-",
+        )
+        for one in kept.images
+    ]
+    return session.output.table(("IMAGE", "ID", "SIZE", "DRIVER", "USED BY"), rows, elastic=("IMAGE",))

@@ -1,0 +1,73 @@
+"""`schedctl import`: take over the choice that another manager of schedulers has."""
+
+import shlex
+
+import click
+
+from schedkit.host.units import RESTARTS
+from schedkit.schedctl.enabling import describe_lasted, enable
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.requests import ATTACH_SECONDS, parse_order
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.verification import trust_options
+
+
+@click.command(
+    cls=Command,
+    short_help="Take over the choice of another manager.",
+    epilog="""
+    schedctl import scx_loader --dry-run
+    schedctl import scx_loader
+    """,
+)
+@click.argument("manager", type=click.Choice(["scx_loader"]))
+@click.option("--file", metavar="FILE", help="Its configuration file, if not in the usual place.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@trust_options
+@output_option
+@pass_session
+def command(session: Session, manager: str, file: str | None, dry_run: bool) -> None:
+    """Enable the scheduler that scx_loader starts at boot, with its mode's flags, and disable scx_loader.
+
+    The scheduler, its mode and the mode's flags are those of scx_loader's configuration file. If the scheduler does not
+    attach, scx_loader is enabled and started again.
+    """
+    from schedkit.host.loader import read_loader, replace_loader
+    from schedkit.schedctl.lasting import check_systemd
+
+    choice = read_loader(session.machine.root, file)
+    args = choice.args or ()
+    line = shlex.join(["schedctl", "enable", choice.scheduler, *(["--", *args] if args else [])])
+    if choice.args is None and choice.mode != "auto":
+        session.talk.warn(
+            f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode: it is taken without any"
+        )
+    text = f"{choice.origin}: {choice.scheduler}, {choice.mode} mode; here: {line}"
+    if not dry_run:
+        session.require_root("import")
+        check_systemd(session, "schedctl import")
+        order = parse_order(
+            choice.scheduler,
+            args,
+            version=None,
+            container=None,
+            env=(),
+            network="none",
+            timeout=ATTACH_SECONDS,
+            restart=f"on-failure:{RESTARTS}",
+        )
+        session.talk.step(text)
+        lasted = enable(session, order, mode=choice.mode, make_way=replace_loader(session.machine.root))
+        text = describe_lasted(lasted)
+    session.output.show(
+        lambda: {
+            "manager": manager,
+            "file": choice.origin,
+            "scheduler": choice.scheduler,
+            "mode": choice.mode,
+            "args": list(args),
+            "command": line,
+            "applied": not dry_run,
+        },
+        lambda: text,
+    )

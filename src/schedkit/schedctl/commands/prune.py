@@ -1,0 +1,49 @@
+"""`schedctl prune`: all images that nothing uses."""
+
+import click
+
+from schedkit.host.local_images import NotRemoved, describe, remove_images
+from schedkit.runtimes.local_image import ImageInUseError
+from schedkit.schedctl.kept_images import gather, image_fields
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.output import format_bytes
+from schedkit.schedctl.session import Session
+
+
+@click.command(
+    cls=Command,
+    short_help="Remove images of schedulers that no container uses.",
+    epilog="""
+    schedctl prune --dry-run
+    schedctl prune
+    """,
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
+@output_option
+@pass_session
+def command(session: Session, dry_run: bool) -> None:
+    """Remove the images of schedulers of which no container is there, from all runtimes.
+
+    Images of others are never touched: see `schedctl images --help` for which are schedulers'.
+    """
+    session.require_root("prune")
+    unused = [one for one in gather(session).images if not one.used_by]
+    removed = [one.image for one in unused]
+    failed: list[NotRemoved] = []
+    if not dry_run:
+        removed, failed = remove_images(session.host, unused)
+    freed = sum(one.size or 0 for one in removed)
+    verb = "would be removed" if dry_run else "is removed"
+    session.output.show(
+        lambda: {"removed": [image_fields(one) for one in removed], "bytes": freed, "dry_run": dry_run},
+        lambda: "\n".join(
+            [*(f"{describe(one)} {verb} from {one.driver}" for one in removed), f"{format_bytes(freed)} in all"]
+        ),
+    )
+    for one in failed:
+        session.talk.warn(one.error.message)
+    lost = [
+        one.error for one in failed if not isinstance(one.error, ImageInUseError)
+    ]  # somebody else's container is fine
+    if lost:
+        raise lost[0]

@@ -1,0 +1,56 @@
+"""`schedctl restart`: the same scheduler again."""
+
+import click
+
+from schedkit.errors import NotFoundError
+from schedkit.schedctl.completing import complete_container
+from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
+from schedkit.schedctl.output import format_seconds, words
+from schedkit.schedctl.requests import ATTACH_SECONDS
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.views import attached_fields
+
+
+@click.command(
+    cls=Command,
+    short_help="Stop a scheduler and start it again.",
+    epilog="""
+    schedctl restart
+    schedctl restart scx_rusty
+    """,
+)
+@click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
+@click.option(
+    "--timeout",
+    type=Seconds(0, least_open=True),
+    default=ATTACH_SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long it may take to attach.",
+)
+@output_option
+@pass_session
+def command(session: Session, id: str | None, timeout: float) -> None:
+    """Stop a scheduler and start its container again, as it is: the same image, the same arguments.
+
+    Without ID it is the one that runs. One that has ended is started again as long as its container is kept. If it
+    does not attach, its container is removed.
+    """
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.restart import restart
+    from schedkit.host.units import ENABLED, read_choice
+
+    session.require_root("restart")
+    check_kernel(session.machine, id or "a scheduler")
+    try:
+        attached = restart(session.host, id, timeout=timeout)
+    except NotFoundError as error:
+        if id is None and read_choice(session.machine.root, ENABLED):
+            raise NotFoundError(error.message, hint="`schedctl restore` starts the enabled one") from error
+        raise
+    session.output.show(
+        lambda: {"container": attached_fields(attached)},
+        lambda: (
+            f"{attached.container.name} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}"
+        ),
+    )

@@ -1,0 +1,63 @@
+"""`schedctl rmi`: an image that is no longer wanted."""
+
+import click
+
+from schedkit.errors import NotFoundError
+from schedkit.host.local_images import KeptImage, KeptImages, describe, match, remove_images
+from schedkit.runtimes.view import unseen
+from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.kept_images import gather, image_fields
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.session import Session
+
+
+@click.command(
+    cls=Command,
+    short_help="Remove images of schedulers.",
+    epilog="""
+    schedctl rmi scx_rusty
+    schedctl rmi ghcr.io/schedkit/scx_lavd:1.0.14
+    """,
+)
+@click.argument("words", nargs=-1, required=True, metavar="NAME|IMAGE|ID...", shell_complete=complete_scheduler)
+@output_option
+@pass_session
+def command(session: Session, words: tuple[str, ...]) -> None:
+    """Remove images of schedulers from all runtimes: all versions of a NAME, one IMAGE, or by its ID.
+
+    One of which a container is there stays, and the exit code is 1.
+    """
+    session.require_root("rmi")
+    kept = gather(session)
+    wanted: list[KeptImage] = []
+    for word in words:
+        wanted += [one for one in _find(session, kept, word) if one not in wanted]
+    removed, failed = remove_images(session.host, wanted)
+    session.output.show(
+        lambda: {"removed": [image_fields(one) for one in removed]},
+        lambda: "\n".join(f"{describe(one)} is removed from {one.driver}" for one in removed),
+    )
+    if failed:
+        raise failed[0].error
+
+
+def _find(session: Session, kept: KeptImages, word: str) -> list[KeptImage]:
+    entry = session.catalog.find_entry(word)
+    bare = entry is not None and ":" not in word and "@" not in word
+    names = {word}
+    repository = None
+    if entry and bare:
+        repository = f"{entry.image.registry}/{entry.image.path}"
+    elif entry:
+        names.add(str(session.find(word).reference))
+    elif "/" in word and ":" not in word.rpartition("/")[2] and "@" not in word:
+        repository = word
+    found = match(kept.images, frozenset(names), repository, word)
+    if not found:
+        what = f"no image here is {word}"
+        raise (
+            unseen(what, list(kept.unreachable))
+            if kept.unreachable
+            else NotFoundError(what, hint="`schedctl images` lists them")
+        )
+    return found

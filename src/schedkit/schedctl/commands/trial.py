@@ -1,0 +1,68 @@
+"""`schedctl trial`: a scheduler for a while."""
+
+from typing import Any
+
+import click
+
+from schedkit.schedctl.commands.switch import describe_switched, switched_fields
+from schedkit.schedctl.lasting import check_systemd, find_program
+from schedkit.schedctl.modes import apply_mode
+from schedkit.schedctl.options import Duration, output_option, pass_session
+from schedkit.schedctl.output import format_span
+from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
+from schedkit.schedctl.session import Session
+from schedkit.schedctl.show_lasting import trial_fields
+from schedkit.schedctl.verification import check_trust_policy, make_verify
+
+
+@click.command(
+    cls=RequestCommand,
+    short_help="Try a scheduler, and go back unless it is kept.",
+    epilog="""
+    schedctl trial scx_lavd --for 10m
+    schedctl trial scx_bpfland --for 1h30m -- -m performance
+    schedctl keep
+    """,
+)
+@request_options
+@click.option(
+    "--for",
+    "seconds",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    help="How long: seconds, or as 90s, 10m, 1h30m.",
+)
+@output_option
+@pass_session
+def command(session: Session, /, name: str, args: tuple[str, ...], seconds: float, **options: Any) -> None:
+    """Switch to a scheduler, and go back to what was before, a scheduler or none, unless `schedctl keep` comes in time.
+
+    A unit of systemd goes back, also when the terminal is closed or schedctl is killed. When the scheduler ends or the
+    kernel ejects it before its time, it goes back at once; the journal and `schedctl status` tell why. After a reboot
+    there is what is enabled at boot.
+    """
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.switch import check_switch
+    from schedkit.host.trial import begin_trial, check_trial
+
+    order = parse_order(name, args, **options)
+    session.require_root("trial")
+    check_systemd(session, "schedctl trial")
+    check_trial(session.machine)
+    check_trust_policy(session.settings)
+    check_kernel(session.machine, name)
+    order = apply_mode(session, order)
+    host = session.host
+    check_switch(host, name)
+    request = make_request(session, order)
+    verify = make_verify(session, host.runtimes.chosen)
+    switched, trial = begin_trial(host, request, verify, seconds, find_program())
+    session.output.show(
+        lambda: {**switched_fields(switched, request.scheduler), "trial": trial_fields(trial)},
+        lambda: (
+            f"{describe_switched(switched, request.scheduler)}\non trial for {format_span(seconds)}, then back to"
+            f" {trial.back_to}; `schedctl keep` keeps it"
+        ),
+    )

@@ -1,0 +1,134 @@
+"""Enable a scheduler, and go back to the enabled one: what several commands do."""
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, NamedTuple
+
+from schedkit.errors import BadDataError, NotFoundError
+from schedkit.host.units import ENABLED, RERUN, Choice, read_choice
+from schedkit.schedctl.lasting import (
+    check_systemd,
+    find_program,
+    make_choice,
+    pin,
+    read_verified,
+    recall_request,
+    use_choice,
+)
+from schedkit.schedctl.modes import apply_mode
+from schedkit.schedctl.output import Json, format_seconds
+from schedkit.schedctl.show_lasting import choice_fields
+from schedkit.schedctl.views import container_fields
+from schedkit.unknown import Unknown
+
+if TYPE_CHECKING:
+    from schedkit.host.model import RunRequest, Switched, Verify
+    from schedkit.runtimes.container import Container
+    from schedkit.schedctl.requests import Order
+    from schedkit.schedctl.session import Session
+
+
+class Lasted(NamedTuple):
+    """The enabled scheduler, attached; without `switched` it was so before."""
+
+    choice: Choice
+    container: "Container"
+    switched: "Switched | None"
+
+
+def enable(
+    session: "Session", order: "Order", *, mode: str = "", make_way: AbstractContextManager[object] | None = None
+) -> Lasted:
+    """Run it, unless it runs, and have systemd run it from now on; what does not attach is not enabled.
+
+    `make_way` is entered when all is prepared: to end what has the slot, and to bring it back if that was in vain.
+    """
+    from schedkit.host.preparing import check_image, check_kernel, pull
+    from schedkit.host.switch import check_switch
+    from schedkit.schedctl.requests import make_request
+    from schedkit.schedctl.verification import check_trust_policy, make_verify
+
+    check_systemd(session, "schedctl enable")
+    check_trust_policy(session.settings)
+    check_kernel(session.machine, order.name)
+    mode, order = mode or order.mode or "", apply_mode(session, order)
+    host = session.host
+    if not make_way:
+        check_switch(host, order.name)
+    request = pin(make_request(session, order))
+    if make_way:  # nothing is to be fetched while the slot is empty
+        check_image(host, request)
+        make_verify(session, host.runtimes.chosen)(request.image)
+        pull(host, request)
+    with make_way or nullcontext():
+        choice = make_choice(session, request, mode=mode)
+        return _hand_over(session, request, make_verify(session, host.runtimes.chosen), choice, write=True)
+
+
+def restore(session: "Session") -> Lasted:
+    """Go back to the enabled scheduler, and have its unit look after it."""
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.switch import check_switch
+
+    check_systemd(session, "schedctl restore")
+    choice = require_enabled(session)
+    use_choice(session, choice)
+    check_kernel(session.machine, choice.scheduler)
+    check_switch(session.host, choice.scheduler)
+    return _hand_over(session, *recall_request(session, choice), choice, write=False)
+
+
+def require_enabled(session: "Session") -> Choice:
+    """The choice of the enabled scheduler."""
+    choice = read_choice(session.machine.root, ENABLED)
+    if isinstance(choice, Unknown):
+        raise BadDataError(choice.why, hint="`schedctl enable NAME` writes it again, `schedctl disable` removes it")
+    if choice is None:
+        raise NotFoundError("no scheduler is enabled", hint="`schedctl enable NAME` enables one")
+    return choice
+
+
+def _hand_over(session: "Session", request: "RunRequest", verify: "Verify", choice: Choice, *, write: bool) -> Lasted:
+    """Have it attached, by this command, which tells what goes wrong; then its unit takes it over."""
+    from schedkit.host.lasting import end_lasting, find_chosen, find_unit, is_chosen, resume_lasting, start_lasting
+    from schedkit.host.switch import switch
+    from schedkit.host.trial import keep_if_on_trial
+
+    host, machine = session.host, session.machine
+    same, unit = find_chosen(host, choice), find_unit(machine)
+    switched = None
+    if same and is_chosen(same) and unit in (None, ENABLED):
+        container = same.container
+        choice = choice._replace(verified=verify(request.image))  # the verdict is kept for the next boot
+        keep_if_on_trial(host, container)
+    else:
+        switched = switch(host, request, verify)
+        container, unit = switched.attached.container, None
+        choice = choice._replace(verified=read_verified(container))
+    end_lasting(machine, RERUN)
+    if write:
+        start_lasting(machine, choice, find_program(), ENABLED, now=unit is None)
+    elif unit is None:
+        resume_lasting(ENABLED)
+    return Lasted(choice, container, switched)
+
+
+def lasted_fields(lasted: Lasted) -> Json:
+    """For JSON."""
+    switched = lasted.switched
+    return {
+        "enabled": {**choice_fields(lasted.choice), "unit": ENABLED},
+        "container": container_fields(lasted.container),
+        "replaced": container_fields(switched.replaced) if switched and switched.replaced else None,
+        "gap_seconds": round(switched.gap, 3) if switched and switched.gap is not None else None,
+    }
+
+
+def describe_lasted(lasted: Lasted) -> str:
+    """How it came to be attached."""
+    switched = lasted.switched
+    if switched is None:
+        return f"{lasted.choice.scheduler} is attached already, container {lasted.container.name}"
+    instead = f", in place of {switched.replaced.name}" if switched.replaced else ""
+    gap = f"; gap {format_seconds(switched.gap)}" if switched.gap is not None else ""
+    ops = f" as {switched.attached.ops}" if switched.attached.ops else ""
+    return f"{lasted.choice.scheduler} is attached{ops}, container {lasted.container.name}{instead}{gap}"

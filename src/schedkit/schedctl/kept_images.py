@@ -1,0 +1,44 @@
+"""What `images`, `rmi` and `prune` share: which images are schedulers', and how they are shown."""
+
+from schedkit.host.local_images import KeptImage, KeptImages, fetch_kept_images
+from schedkit.host.units import ENABLED, RERUN, Choice, read_choice
+from schedkit.runtimes.local_image import LocalImage, find_repository
+from schedkit.schedctl.output import Json
+from schedkit.schedctl.session import Session
+from schedkit.unknown import Unknown
+
+
+def gather(session: Session) -> KeptImages:
+    """Those of all runtimes; a repository is a scheduler's if the catalog names it, or a mirror of it."""
+    settings = session.registry_settings
+    places = {
+        f"{registry}/{path}"
+        for entry in session.catalog.entries.values()
+        for registry, path in settings.list_repositories(entry.image.registry, entry.image.path)
+    }
+    kept = fetch_kept_images(session.runtimes, lambda repository: repository in places)
+    for one in kept.unreachable:
+        session.talk.warn(f"{one}: what it has is not known")
+    units = {unit: read_choice(session.machine.root, unit) for unit in (ENABLED, RERUN)}
+    images = (
+        one._replace(used_by=(*one.used_by, *(unit for unit, choice in units.items() if _may_start(choice, one.image))))
+        for one in kept.images
+    )
+    return kept._replace(images=tuple(images))
+
+
+def _may_start(choice: Choice | Unknown | None, image: LocalImage) -> bool:
+    """Whether a unit starts a scheduler from an image, as far as can be told: whatever is of its repository."""
+    if isinstance(choice, Unknown):
+        return True
+    return choice is not None and find_repository(choice.image) in image.repositories
+
+
+def image_fields(image: LocalImage) -> Json:
+    """For JSON."""
+    return {"driver": image.driver, "id": image.id, "names": list(image.names), "size": image.size}
+
+
+def kept_fields(one: KeptImage) -> Json:
+    """With who uses it."""
+    return {**image_fields(one.image), "used_by": list(one.used_by)}

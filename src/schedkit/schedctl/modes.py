@@ -1,0 +1,48 @@
+"""Flags by purpose: --mode gaming, and what that means for which scheduler."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from schedkit.errors import UsageError
+from schedkit.schedctl.options import Function
+
+if TYPE_CHECKING:
+    from schedkit.schedctl.requests import Order
+    from schedkit.schedctl.session import Session
+
+# Here, and not from the catalog, so that --help need not read it; a test compares the two.
+MODE_NAMES = ("auto", "gaming", "lowlatency", "powersave", "server")
+
+
+def mode_option(function: Function) -> Function:
+    """For all that run a scheduler."""
+    option: Any = click.option(
+        "--mode",
+        type=click.Choice(MODE_NAMES),
+        help="Flags for a purpose; `schedctl info NAME` shows them. What follows -- comes after them.",
+    )
+    decorated: Function = option(function)
+    return decorated
+
+
+def find_modes(session: "Session", name: str) -> Mapping[str, tuple[str, ...]]:
+    """The modes of a scheduler and their flags: the catalog's, and in their place those of the configuration files."""
+    entry = session.catalog.find_entry(name)
+    scheduler = entry.name if entry else name
+    return {**(entry.modes if entry else {}), **session.settings.modes.get(scheduler, {})}
+
+
+def apply_mode(session: "Session", order: "Order") -> "Order":
+    """The order with the flags of its mode before its own arguments; auto means none where nobody says otherwise."""
+    if order.mode is None:
+        return order
+    modes = find_modes(session, order.name)
+    if order.mode not in modes and order.mode != "auto":
+        known = f"it has {', '.join(sorted(modes))}" if modes else "it has no modes"
+        section = f"[modes.{order.name}] in config.toml gives it flags of your own"
+        raise UsageError(
+            f"{order.name} has no mode {order.mode}: {known}", hint=f"without --mode it runs too; {section}"
+        )
+    return order._replace(args=(*modes.get(order.mode, ()), *order.args), mode=None)

@@ -1,0 +1,89 @@
+"""scx_loader's configuration, by the words of its own manual."""
+
+from pathlib import Path
+
+import pytest
+
+from schedkit.errors import BadDataError, NotFoundError
+from schedkit.host.loader import LoaderChoice, parse_loader, read_loader, replace_loader
+from tests.unit.host.fake_systemd import FakeSystemd
+
+TEXT = """
+default_sched = "scx_bpfland"
+default_mode = "LowLatency"
+
+[scheds.scx_bpfland]
+auto_mode = []
+gaming_mode = ["-m", "performance"]
+lowlatency_mode = ["-s", "5000", "-l", "5000"]
+
+[scheds.scx_lavd]
+gaming_mode = ["--performance"]
+"""
+
+
+def test_default_scheduler_comes_with_the_flags_of_its_mode() -> None:
+    assert parse_loader(TEXT, "x") == LoaderChoice("scx_bpfland", "lowlatency", ("-s", "5000", "-l", "5000"), "x")
+    gaming = parse_loader(TEXT.replace("LowLatency", "Gaming"), "x")
+    assert (gaming.mode, gaming.args) == ("gaming", ("-m", "performance"))
+
+
+def test_flags_that_the_file_does_not_name_are_unknown() -> None:
+    assert parse_loader(TEXT.replace("LowLatency", "Server"), "x").args is None
+    assert parse_loader('default_sched = "scx_flash"', "x") == LoaderChoice("scx_flash", "auto", None, "x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "default_sched = ",
+        "default_sched = 7",
+        'default_sched = ""',
+        TEXT.replace("LowLatency", "Turbo"),
+        TEXT.replace('"LowLatency"', "3"),
+        TEXT.replace('["-s", "5000", "-l", "5000"]', '"-s"'),
+        TEXT.replace('["-s", "5000", "-l", "5000"]', "[1]"),
+        'default_sched = "x"\nscheds = 1',
+        'default_sched = "x"\nscheds.x = 1',
+    ],
+)
+def test_nonsense_is_bad_data(text: str) -> None:
+    with pytest.raises(BadDataError, match=r"^/etc/x"):
+        parse_loader(text, "/etc/x")
+
+
+def test_no_default_is_nothing_to_import() -> None:
+    with pytest.raises(NotFoundError, match="names no default_sched"):
+        parse_loader('default_mode = "Auto"', "x")
+
+
+def test_file_is_looked_for_where_scx_loader_does(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"/etc/scx_loader/config\.toml"):
+        read_loader(tmp_path)
+    for place, name in (("usr/share/scx_loader.toml", "last"), ("etc/scx_loader.toml", "second")):
+        path = tmp_path / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'default_sched = "{name}"')
+        assert read_loader(tmp_path).scheduler == name
+    (tmp_path / "etc/scx_loader.toml").write_bytes(b"\xff")
+    with pytest.raises(BadDataError, match="not UTF-8"):
+        read_loader(tmp_path)
+    assert read_loader(tmp_path, str(tmp_path / "usr/share/scx_loader.toml")).scheduler == "last"
+    with pytest.raises(NotFoundError):
+        read_loader(tmp_path, str(tmp_path / "nothing"))
+
+
+def test_loader_makes_way_and_comes_back_if_that_was_in_vain(systemd: FakeSystemd, tmp_path: Path) -> None:
+    with replace_loader(tmp_path):
+        pass
+    assert systemd.calls == []
+    wants = tmp_path / "etc/systemd/system/graphical.target.wants"
+    wants.mkdir(parents=True)
+    (wants / "scx_loader.service").symlink_to("/x")
+    (tmp_path / "sys/fs/cgroup/system.slice/scx_loader.service").mkdir(parents=True)
+    with replace_loader(tmp_path):
+        assert systemd.calls == ["systemctl disable --now --quiet scx_loader.service"]
+    assert len(systemd.calls) == 1
+    with pytest.raises(ZeroDivisionError), replace_loader(tmp_path):
+        raise ZeroDivisionError
+    assert systemd.calls[2:] == ["systemctl enable --quiet scx_loader.service", "systemctl start scx_loader.service"]
