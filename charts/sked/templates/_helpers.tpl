@@ -20,6 +20,10 @@
 {{- .Values.serviceAccount.name | default (include "sked.manager" .) -}}
 {{- end -}}
 
+{{- define "sked.agent" -}}
+{{ include "sked.prefix" . }}-agent
+{{- end -}}
+
 {{- define "sked.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
@@ -53,6 +57,26 @@ control-plane: controller-manager
 control-plane: controller-manager
 {{- end -}}
 
+{{- define "sked.agentSelector" -}}
+control-plane: agent
+{{- end -}}
+
+{{- define "sked.agentPodLabels" -}}
+{{ include "sked.agentSelector" . }}
+app.kubernetes.io/name: sked
+app.kubernetes.io/component: agent
+{{- end -}}
+
+{{- define "sked.agentLabels" -}}
+{{ include "sked.agentPodLabels" . }}
+{{ include "sked.helmLabels" . }}
+{{- end -}}
+
+{{/* Whether an agent is held to its own node's report. */}}
+{{- define "sked.limitsAgents" -}}
+{{- and .Values.agent.enabled .Values.agent.policy (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+
 {{- define "sked.subject" -}}
 - kind: ServiceAccount
   name: {{ include "sked.serviceAccount" . }}
@@ -82,8 +106,44 @@ control-plane: controller-manager
 {{- if ne (int .Values.priorityCeiling) 0 }}
 - --priority-ceiling={{ int .Values.priorityCeiling }}
 {{- end }}
+{{- with .Values.verification }}
+{{- if ne .mode "off" }}
+- --verification={{ .mode }}
+{{- if or .files .configMap }}
+- --trust-policy=/etc/sked/trust/policy.yaml
+{{- end }}
+{{- if .pullSecret }}
+- --pull-secret=/etc/sked/pull/.dockerconfigjson
+{{- end }}
+{{- range $registry, $mirrors := .mirrors }}
+{{- range $mirrors }}
+- {{ printf "--registry-mirror=%s=%s" $registry . | quote }}
+{{- end }}
+{{- end }}
+{{- range .insecureRegistries }}
+- {{ printf "--insecure-registry=%s" . | quote }}
+{{- end }}
+{{- if .caFile }}
+- --registry-ca-file=/etc/sked/trust/{{ .caFile }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- if ne (int .Values.workers) 16 }}
 - --workers={{ .Values.workers }}
+{{- end }}
+{{- if ne .Values.logLevel "info" }}
+- --log-level={{ .Values.logLevel }}
+{{- end }}
+{{- if ne .Values.logFormat "text" }}
+- --log-format={{ .Values.logFormat }}
+{{- end }}
+{{- end -}}
+
+{{/* What an agent is started with. */}}
+{{- define "sked.agentArguments" -}}
+- --health-probe-bind-address=:{{ .Values.agent.health.port }}
+{{- if .Values.agent.metrics.enabled }}
+- --metrics-bind-address=:{{ .Values.agent.metrics.port }}
 {{- end }}
 {{- if ne .Values.logLevel "info" }}
 - --log-level={{ .Values.logLevel }}
@@ -108,8 +168,60 @@ control-plane: controller-manager
 {{- if and .metrics.serviceMonitor.enabled (not .metrics.enabled) -}}
 {{- fail "metrics.serviceMonitor: there are no metrics to collect; set metrics.enabled=true" -}}
 {{- end -}}
+{{- if and .verification.files .verification.configMap -}}
+{{- fail "verification: give the policy as files or as configMap, not as both" -}}
+{{- end -}}
+{{- if and .verification.files (not (hasKey .verification.files "policy.yaml")) -}}
+{{- fail "verification.files: there is no policy.yaml among them" -}}
+{{- end -}}
+{{- if and (not .verification.files) (not .verification.configMap) (or .verification.secrets .verification.caFile) -}}
+{{- fail "verification: secrets and caFile lie beside a policy; give one as files or as configMap" -}}
+{{- end -}}
 {{- if and .metrics.enabled (eq (int .metrics.port) (int .health.port)) -}}
 {{- fail "metrics.port and health.port are the same; give each its own" -}}
 {{- end -}}
+{{- if and .agent.metrics.enabled (eq (int .agent.metrics.port) (int .agent.health.port)) -}}
+{{- fail "agent.metrics.port and agent.health.port are the same; give each its own" -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The volumes of the manager, each with the name, the place and the source; nothing where it needs none. */}}
+{{- define "sked.volumes" -}}
+{{- if and .Values.metrics.enabled .Values.metrics.certificateSecret }}
+- name: metrics-certificate
+  path: /etc/sked/metrics
+  source:
+    secret:
+      secretName: {{ .Values.metrics.certificateSecret }}
+{{- end }}
+{{- with .Values.verification }}
+{{- if and (ne .mode "off") (or .files .configMap) }}
+- name: trust
+  path: /etc/sked/trust
+  source:
+    projected:
+      sources:
+        - configMap:
+            name: {{ .configMap | default (printf "%s-trust-policy" (include "sked.prefix" $)) }}
+        {{- range .secrets }}
+        - secret:
+            name: {{ . }}
+        {{- end }}
+{{- end }}
+{{- if ne .mode "off" }}
+- name: tmp
+  path: /tmp
+  source:
+    emptyDir:
+      sizeLimit: 16Mi
+{{- end }}
+{{- if and (ne .mode "off") .pullSecret }}
+- name: pull-secret
+  path: /etc/sked/pull
+  source:
+    secret:
+      secretName: {{ .pullSecret }}
+{{- end }}
+{{- end }}
 {{- end -}}

@@ -1,8 +1,9 @@
-"""`sked`: the operator's command line."""
+"""`sked`: the command line of the operator and of its agent."""
 
 import asyncio
 import logging
 import os
+import re
 import shlex
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from schedkit import __version__
 from schedkit.cli import run_program
 from schedkit.errors import BadDataError, NotFoundError, UsageError, clean, tell
 from schedkit.sked.go_flags import GoCommand, choose_logging, switch, zap_options
+from schedkit.sked.trust_options import read_trust_options, trust_options
+
+NODE_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 if TYPE_CHECKING:
     from schedkit.sked.api.validate import ManifestText
@@ -79,6 +83,15 @@ def sked() -> None:
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
 )
 @click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--verification",
+    type=click.Choice(["off", "warn", "enforce"]),
+    default="off",
+    show_default=True,
+    help="What becomes of an image that nobody signed whom the trust policy trusts: used without a look, used and "
+    "told, not used.",
+)
+@trust_options
 @zap_options
 @click.pass_context
 def manager(
@@ -96,16 +109,19 @@ def manager(
     kubeconfig: Path | None,
     log_level: str,
     log_format: str,
-    **zap: Any,
+    verification: str,
+    **others: Any,
 ) -> None:
     """Run the operator: make DaemonSets of SchedExts and tell on them what became of it."""
     from schedkit.sked.controller.operator import Options, run_operator  # --help needs none of it
+    from schedkit.sked.controller.verification import Mode
+    from schedkit.sked.kube.addresses import parse_address
     from schedkit.sked.kube.config import read_access
     from schedkit.sked.kube.logs import configure
 
     given = {name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     chosen = choose_logging(
-        log_level if "log_level" in given else None, log_format if "log_format" in given else None, zap
+        log_level if "log_level" in given else None, log_format if "log_format" in given else None, others
     )
     configure(level=chosen.level, format=chosen.format)
     notes = ("--enable-http2 has no effect: HTTP/1.1 is served",) if enable_http2 else ()
@@ -113,15 +129,67 @@ def manager(
         logging.getLogger(__name__).info(note)
     options = Options(
         leader_elect=leader_elect,
-        metrics_address=metrics_bind_address,
+        metrics_address=parse_address(metrics_bind_address),
         metrics_secure=metrics_secure,
         metrics_certificates=metrics_cert_path,
-        health_address=health_probe_bind_address,
+        health_address=parse_address(health_probe_bind_address),
         namespaces=namespaces,
         workers=workers,
         priority_ceiling=priority_ceiling,
+        verification=Mode(verification),
+        trust=read_trust_options(others),
     )
     asyncio.run(run_operator(read_access(os.environ, kubeconfig=kubeconfig), options))
+
+
+@sked.command()
+@click.option(
+    "--node-name",
+    envvar="NODE_NAME",
+    required=True,
+    metavar="NAME",
+    help="The node that this runs on; $NODE_NAME, from the pod's spec.nodeName.",
+)
+@click.option(
+    "--health-probe-bind-address",
+    default=":8081",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where to serve /healthz and /readyz; 0 for nowhere.",
+)
+@click.option(
+    "--metrics-bind-address",
+    default="0",
+    show_default=True,
+    metavar="ADDRESS",
+    help="Where to serve metrics in plain HTTP to everyone: :8080; 0 for nowhere.",
+)
+@click.option(
+    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--look-seconds",
+    type=click.FloatRange(min=0.1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How often to look at the kernel though it announced nothing; less where its announcements do not arrive.",
+)
+# For tests: another /sys and /proc, another token, and how often to see whether the report is still there.
+@click.option("--root", hidden=True)
+@click.option("--service-account", hidden=True)
+@click.option("--fetch-seconds", type=click.FloatRange(min=0.1), hidden=True)
+def agent(**flags: object) -> None:
+    """Report what this node's kernel is doing, as the SchedExtNode of its name. It runs in a pod on each node."""
+    from schedkit.sked.agent.__main__ import become_agent
+    from schedkit.sked.kube.addresses import parse_address
+
+    for name in ("health_probe_bind_address", "metrics_bind_address"):
+        parse_address(str(flags[name]))
+    if not NODE_NAME.fullmatch(str(flags["node_name"])):
+        raise UsageError(f"{flags['node_name']!r} is no node's name", hint="it is the pod's spec.nodeName")
+    become_agent({name.replace("_", "-"): str(value) for name, value in flags.items() if value is not None})
 
 
 @sked.command()
@@ -146,6 +214,21 @@ def render(files: tuple[str, ...], output: str) -> None:
     for warning in rendered.warnings:
         tell(f"warning: {clean(warning)}", sys.stderr)
     click.echo((render_json if output == "json" else render_yaml)(rendered.daemonsets), nl=False)
+
+
+@sked.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@trust_options
+def verify(files: tuple[str, ...], **others: Any) -> None:
+    """Tell whether the operator would run the images of the SchedExts in FILE... (- for stdin), without a cluster.
+
+    The exit code tells the cause of the first that it would not: docs/exit-codes.md.
+    """
+    from schedkit.sked.api.validate import parse_resources
+    from schedkit.sked.verifying import tell_images
+
+    resources = parse_resources([_read_manifest(file) for file in files])
+    tell_images(resources, read_trust_options(others), click.echo)
 
 
 def _read_manifest(file: str) -> "ManifestText":

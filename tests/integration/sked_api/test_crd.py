@@ -192,7 +192,7 @@ STATUS = {
     "summary": "Ready",
     "scheduler": "scx_rusty",
     "image": IMAGE,
-    "nodes": {"desired": 3, "scheduled": 3, "ready": 0, "updated": 3, "unavailable": 3, "misscheduled": 0},
+    "nodes": {"desired": 3, "scheduled": 3, "ready": 0, "updated": 3, "attached": 2, "unknown": 1},
     "conditions": [
         {
             "type": "Ready",
@@ -229,10 +229,11 @@ def test_columns_and_names_are_shown(upgraded: Cluster, connection: Connection) 
     connection.request("PUT", f"{RESOURCES}/shown/status", document)
     for name in ("scx", "schedext", "schedexts", "schedexts.sked.schedkit.io"):
         header, row = upgraded.kubectl("get", name, "shown").stdout.splitlines()
-        assert header.split() == ["NAME", "SCHEDULER", "DESIRED", "READY", "STATUS", "AGE"]
-        assert row.split()[:-1] == ["shown", "scx_rusty", "3", "0", "Ready"]
+        assert header.split() == ["NAME", "SCHEDULER", "DESIRED", "ATTACHED", "STATUS", "AGE"]
+        assert row.split()[:-1] == ["shown", "scx_rusty", "3", "2", "Ready"]
     header, row = upgraded.kubectl("get", "scx", "shown", "-o", "wide").stdout.splitlines()
-    assert header.split() == ["NAME", "SCHEDULER", "DESIRED", "READY", "STATUS", "AGE", "IMAGE", "REASON"]
+    wide = ["READY", "UNKNOWN", "IMAGE", "REASON"]
+    assert header.split() == ["NAME", "SCHEDULER", "DESIRED", "ATTACHED", "STATUS", "AGE", *wide]
     assert row.split()[-2:] == [IMAGE, "RollingOut"]
     assert "schedext.sked.schedkit.io/shown" in upgraded.kubectl("get", "schedkit", "-o", "name").stdout
 

@@ -6,6 +6,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import wait_for
+from tests.described import make_described
 from tests.integration.sked_controller.metrics import (
     WRITES,
     count,
@@ -100,6 +101,12 @@ def test_image_change_reaches_the_daemonset_and_status_follows(clean: Cluster) -
         "misscheduled": 0,
         "notReady": 0,
         "cordoned": 0,
+        "attached": 0,
+        "detached": 0,
+        "foreign": 0,
+        "ejected": 0,
+        "unfit": 0,
+        "unknown": 3,
         "yielded": 0,
         "reserved": 0,
     }
@@ -109,8 +116,11 @@ def test_image_change_reaches_the_daemonset_and_status_follows(clean: Cluster) -
     assert condition(done, "Degraded") == ("False", "NoFailures")
     assert condition(done, "Conflicted") == ("False", "NoOverlap")
     assert condition(done, "Suspended") == ("False", "NotAsked")
+    assert condition(done, "Attached") == ("Unknown", "NoAgents")
     ready = next(found for found in done["status"]["conditions"] if found["type"] == "Ready")
-    assert ready["message"] == ("3 of 3 pods are ready; whether the kernels attached it is unknown: no node reports")
+    assert ready["message"] == (
+        "3 of 3 pods are ready; whether the kernels attached it is unknown: no agent runs in the cluster"
+    )
 
 
 def test_taking_over_from_the_go_operator_changes_and_restarts_nothing(clean: Cluster, operator: Operator) -> None:
@@ -118,19 +128,7 @@ def test_taking_over_from_the_go_operator_changes_and_restarts_nothing(clean: Cl
     apply(clean, make_schedext("legacy", sched=IMAGE))
     resource = fetch(clean, "schedext", "legacy")
     assert resource
-    owner = {
-        "apiVersion": "sked.schedkit.io/v1",
-        "kind": "SchedExt",
-        "name": "legacy",
-        "uid": resource["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    made = described_daemonset("legacy", IMAGE)
-    made["metadata"] = {"name": "legacy", "namespace": "default", "ownerReferences": [owner]} | {
-        "labels": {"managed-by": "sked-controller"}
-    }
-    apply(clean, made)
+    apply(clean, make_described(resource))
     before = wait_object(clean, "daemonset", "legacy", lambda found: found["status"].get("numberReady") == 3)
 
     operator.start("--leader-elect")

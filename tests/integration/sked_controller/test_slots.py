@@ -128,8 +128,13 @@ def test_pod_that_never_ends_keeps_nobody_from_the_other_nodes(spare: Cluster) -
     try:
         apply(spare, make_schedext("new", sched=B, nodeSelector=SPARE, priority=1))
         wait_where(spare, dict.fromkeys(NODES[1:], "new") | {NODES[0]: "old"})
-        told = wait_object(spare, "schedext", "new", has("Progressing", "True", "WaitingForNodes"))
-        assert NODES[0] in json.dumps(told["status"]["conditions"])
+        waits = has("Progressing", "True", "WaitingForNodes")
+        wait_object(
+            spare,
+            "schedext",
+            "new",
+            lambda found: waits(found) and NODES[0] in json.dumps(found["status"]["conditions"]),
+        )
     finally:
         gone = {"metadata": {"finalizers": None}}
         spare.kubectl("patch", "pod", stuck["metadata"]["name"], "--type=merge", "-p", json.dumps(gone))
@@ -201,49 +206,6 @@ def test_person_reserves_nodes_with_kubectl(spare: Cluster) -> None:
     assert fetch_pods(spare, "main") == {node: before[node] for node in NODES[2:]}
     spare.kubectl("label", "node", NODES[0], NODES[1], "sked.schedkit.io/slot-")
     wait_where(spare, dict.fromkeys(NODES, "main"))
-
-
-def test_two_of_the_go_operator_that_a_policy_keeps_apart_are_taken_over_as_they_are(
-    spare: Cluster, operator: Operator
-) -> None:
-    """Described DaemonSets of two plain resources; what others added to them keeps their pods on different nodes."""
-    operator.stop()
-    spare.kubectl("label", "node", *NODES[3:], "pool=other", "--overwrite")
-    for name, image, pool in (("one", A, "spare"), ("two", B, "other")):
-        apply(spare, make_schedext(name, sched=image))
-        uid = (fetch(spare, "schedext", name) or {})["metadata"]["uid"]
-        made = described(name, image, uid)
-        made["spec"]["template"]["spec"]["nodeSelector"] = {"pool": pool}
-        spare.kubectl("create", "-f", "-", input=json.dumps(made))
-    expected = dict.fromkeys(NODES[:3], "one") | dict.fromkeys(NODES[3:], "two")
-    wait_where(spare, expected)
-    before = fetch_pods(spare, "one") | fetch_pods(spare, "two")
-    operator.start("--leader-elect")
-    for name in ("one", "two"):
-        wait_object(spare, "schedext", name, READY)
-    assert fetch_pods(spare, "one") | fetch_pods(spare, "two") == before
-    assert fetch_slots(spare) == {}
-
-
-def described(name: str, image: str, uid: str) -> Json:
-    """What the Go operator makes of a resource."""
-    labels = {"name": name, "managed-by": "sked-controller"}
-    owner = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "name": name, "uid": uid, "controller": True}
-    container = {"name": "scx", "image": image, "securityContext": {"privileged": True}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": {"managed-by": "sked-controller"},
-            "ownerReferences": [owner | {"blockOwnerDeletion": True}],
-        },
-        "spec": {
-            "selector": {"matchLabels": {"name": name}},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
-        },
-    }
 
 
 def test_killed_in_the_middle_of_hand_overs_it_ends_with_one_scheduler_a_node(

@@ -7,6 +7,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import wait_for
+from tests.described import make_described
 from tests.integration.clusters import read_api, read_objects
 from tests.integration.sked_controller.operator import (
     Json,
@@ -66,22 +67,12 @@ def policy(nodes: Cluster) -> Iterator[None]:
         nodes.kubectl("delete", thing["kind"], "keep-apart")
 
 
-def make_described(cluster: Cluster, name: str, **pod: object) -> Json:
-    """A resource, and its DaemonSet as the Go operator makes it."""
+def make_pair(cluster: Cluster, name: str, **pod: object) -> Json:
+    """A resource, which is stored, and its DaemonSet as the Go operator makes it."""
     apply(cluster, make_schedext(name, sched=IMAGE))
     made = fetch(cluster, "schedext", name)
     assert made
-    owner = {"apiVersion": made["apiVersion"], "kind": "SchedExt", "name": name, "uid": made["metadata"]["uid"]}
-    labels = {"managed-by": "sked-controller"}
-    container = {"name": "scx", "image": IMAGE, "securityContext": {"privileged": True}}
-    template = {"metadata": {"labels": {"name": name} | labels}, "spec": {"containers": [container], **pod}}
-    owners = [owner | {"controller": True, "blockOwnerDeletion": True}]
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": name, "namespace": "default", "labels": labels, "ownerReferences": owners},
-        "spec": {"selector": {"matchLabels": {"name": name}}, "template": template},
-    }
+    return make_described(made, **pod)
 
 
 def fetch_running(cluster: Cluster) -> dict[str, tuple[str, str]]:
@@ -110,7 +101,7 @@ APART = {("older", "large-0000"), ("older", "large-0001"), ("younger", "small-00
 
 def test_resources_whose_daemonsets_somebody_keeps_apart_stay_as_they_are(clean: Cluster, operator: Operator) -> None:
     operator.stop()
-    made = [make_described(clean, name, nodeSelector={"pool": pool}) for name, pool in POOLS.items()]
+    made = [make_pair(clean, name, nodeSelector={"pool": pool}) for name, pool in POOLS.items()]
     before = prepare(clean, 3, *made)
     assert set(before.values()) == APART
     operator.start("--leader-elect")
@@ -126,7 +117,7 @@ def test_resources_whose_pods_a_policy_keeps_apart_stay_as_they_are(
     clean: Cluster, operator: Operator, policy: None
 ) -> None:
     operator.stop()
-    before = prepare(clean, 3, *(make_described(clean, name) for name in POOLS))
+    before = prepare(clean, 3, *(make_pair(clean, name) for name in POOLS))
     assert set(before.values()) == APART
     operator.start("--leader-elect")
     for name in POOLS:
@@ -138,9 +129,9 @@ def test_resources_whose_pods_a_policy_keeps_apart_stay_as_they_are(
 
 def test_of_two_that_nothing_keeps_apart_the_older_keeps_its_pods(clean: Cluster, operator: Operator) -> None:
     operator.stop()
-    older = prepare(clean, 3, make_described(clean, "older"))
+    older = prepare(clean, 3, make_pair(clean, "older"))
     wait_for("a second to pass", lambda: is_later(clean), 30)  # ages are told in seconds
-    assert len(prepare(clean, 6, make_described(clean, "younger"))) == 6
+    assert len(prepare(clean, 6, make_pair(clean, "younger"))) == 6
     operator.start("--leader-elect")
     wait_object(clean, "schedext", "younger", has("Conflicted", "True", "Yields"))
     wait_for("the younger's pods to go", lambda: fetch_running(clean) == older, 60)

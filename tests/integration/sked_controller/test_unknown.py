@@ -36,6 +36,8 @@ USER = "half-blind"
 RULES: dict[str, Json] = {
     "resources": {"apiGroups": ["sked.schedkit.io"], "resources": ["schedexts"], "verbs": LOOK},
     "status": {"apiGroups": ["sked.schedkit.io"], "resources": ["schedexts/status"], "verbs": ["patch"]},
+    "reports": {"apiGroups": ["sked.schedkit.io"], "resources": ["schedextnodes"], "verbs": LOOK},
+    "holders": {"apiGroups": ["sked.schedkit.io"], "resources": ["schedextnodes/status"], "verbs": ["patch"]},
     "finalizers": {"apiGroups": ["sked.schedkit.io"], "resources": ["schedexts/finalizers"], "verbs": ["update"]},
     "daemonsets": {"apiGroups": ["apps"], "resources": ["daemonsets"], "verbs": [*LOOK, "create", "patch", "delete"]},
     "pods": {"apiGroups": [""], "resources": ["pods"], "verbs": LOOK},

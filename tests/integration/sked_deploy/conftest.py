@@ -8,7 +8,7 @@ from lab.cluster import Cluster
 from lab.kube import Binaries
 from lab.store import Store
 from tests.integration.clusters import start_cluster
-from tests.integration.sked_deploy.tools import CRD, IMAGE, Clone
+from tests.integration.sked_deploy.tools import CRD, IMAGE, REPORTS, Clone
 
 
 @pytest.fixture(scope="package")
@@ -26,5 +26,5 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
 def deployed(cluster: Cluster, clone: Clone) -> Cluster:
     """The cluster with config/default in it."""
     clone.make(cluster, "deploy", f"IMG={IMAGE}")
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", f"crd/{REPORTS}", "--timeout=30s")
     return cluster

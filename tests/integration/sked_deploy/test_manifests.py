@@ -1,6 +1,7 @@
 """config/ against a real API server: exactly the described objects, valid to the letter, within restricted security."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,32 +10,45 @@ import yaml
 
 from lab.cluster import Cluster
 from lab.waiting import wait_for
+from schedkit.sked.cli import agent
 from tests.integration.clusters import read_objects
-from tests.integration.sked_deploy.tools import CRD, IMAGE, NAMESPACE, ROOT
+from tests.integration.sked_deploy.tools import AGENT, CRD, IMAGE, NAMESPACE, REPORTS, ROOT
 
 DEPLOYMENT = "sked-controller-manager"
 RENDERED = {
     ("Namespace", NAMESPACE, None),
     ("CustomResourceDefinition", CRD, None),
+    ("CustomResourceDefinition", REPORTS, None),
     ("ServiceAccount", DEPLOYMENT, NAMESPACE),
+    ("ServiceAccount", AGENT, NAMESPACE),
     ("Role", "sked-leader-election-role", NAMESPACE),
     ("RoleBinding", "sked-leader-election-rolebinding", NAMESPACE),
+    ("ClusterRole", "sked-agent-role", None),
     ("ClusterRole", "sked-manager-role", None),
     ("ClusterRole", "sked-metrics-auth-role", None),
     ("ClusterRole", "sked-metrics-reader", None),
     ("ClusterRole", "sked-schedext-editor-role", None),
     ("ClusterRole", "sked-schedext-viewer-role", None),
+    ("ClusterRoleBinding", "sked-agent-rolebinding", None),
     ("ClusterRoleBinding", "sked-manager-rolebinding", None),
     ("ClusterRoleBinding", "sked-metrics-auth-rolebinding", None),
     ("Service", "sked-controller-manager-metrics-service", NAMESPACE),
     ("Deployment", DEPLOYMENT, NAMESPACE),
+    ("DaemonSet", AGENT, NAMESPACE),
     ("ValidatingAdmissionPolicy", "sked-node-slot", None),
     ("ValidatingAdmissionPolicyBinding", "sked-node-slot", None),
+    ("ValidatingAdmissionPolicy", "sked-node-report", None),
+    ("ValidatingAdmissionPolicyBinding", "sked-node-report", None),
 }
 LABELS = {
     "control-plane": "controller-manager",
     "app.kubernetes.io/name": "sked",
     "app.kubernetes.io/managed-by": "kustomize",
+}
+AGENT_LABELS = {
+    "control-plane": "agent",
+    "app.kubernetes.io/name": "sked",
+    "app.kubernetes.io/component": "agent",
 }
 Json = dict[str, Any]
 
@@ -88,6 +102,32 @@ def test_manager_is_deployed_as_described(cluster: Cluster) -> None:
     assert [(probe["initialDelaySeconds"], probe["periodSeconds"]) for probe in probes] == [(15, 20), (5, 10)]
 
 
+def test_agent_is_deployed_on_every_node_without_any_privilege(cluster: Cluster) -> None:
+    daemonset = find(render(cluster, "default"), "DaemonSet")
+    pod = daemonset["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert daemonset["metadata"]["labels"].items() >= AGENT_LABELS.items()
+    assert daemonset["spec"]["template"]["metadata"]["labels"] == AGENT_LABELS
+    assert daemonset["spec"]["selector"]["matchLabels"].items() <= AGENT_LABELS.items()
+    assert (container["image"], container["command"]) == ("controller:latest", ["/usr/bin/sked", "agent"])
+    assert (pod["serviceAccountName"], pod["priorityClassName"]) == (AGENT, "system-node-critical")
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert pod["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "runAsGroup": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC", "volumes"}
+    assert container["env"] == [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
+    agent.make_context("sked agent", container["args"] + ["--node-name=a"])  # and it takes all of them
+
+
 def test_metrics_service_leads_to_the_manager(cluster: Cluster) -> None:
     objects = render(cluster, "default")
     service = find(objects, "Service")["spec"]
@@ -104,7 +144,9 @@ def test_monitor_selects_the_metrics_service(cluster: Cluster) -> None:
     assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
 
 
-@pytest.mark.parametrize("folder", ["crd", "default", "manager", "network-policy", "policy", "rbac", "samples"])
+@pytest.mark.parametrize(
+    "folder", ["agent", "crd", "default", "manager", "network-policy", "policy", "rbac", "samples"]
+)
 def test_folder_passes_strict_validation(deployed: Cluster, folder: str) -> None:
     words = ("apply", "--dry-run=server", "--validate=strict", "-k", str(ROOT / "config" / folder))
     assert deployed.kubectl(*words).stdout
@@ -130,3 +172,25 @@ def test_restricted_pod_security_admits_the_manager_and_nothing_worse(deployed: 
     pod["spec"] = {"containers": [{"name": "other", "image": IMAGE, "securityContext": {"privileged": True}}]}
     refused = deployed.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(pod), check=False)
     assert 'violates PodSecurity "restricted' in refused.stderr
+
+
+def test_admission_policy_of_the_security_page_leaves_privileged_daemonsets_to_sked(deployed: Cluster) -> None:
+    page = (ROOT / "docs/security.md").read_text()
+    (policy,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    deployed.kubectl("create", "namespace", "schedulers")
+    deployed.kubectl("apply", "--validate=strict", "-f", "-", input=policy)
+
+    def create(name: str, privileged: bool) -> tuple[int, str]:
+        container = {"name": "it", "image": "example.com/it", "securityContext": {"privileged": privileged}}
+        template = {"metadata": {"labels": {"name": name}}, "spec": {"containers": [container]}}
+        spec = {"selector": {"matchLabels": {"name": name}}, "template": template}
+        metadata = {"name": name, "namespace": "schedulers"}
+        body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+        done = deployed.kubectl("create", "--dry-run=server", "-f", "-", input=json.dumps(body), check=False)
+        return done.code, done.stderr
+
+    wait_for("the policy to be in force", lambda: create("evil", True)[0] != 0, 30)
+    assert "privileged DaemonSets in this namespace are made by sked, from a SchedExt" in create("evil", True)[1]
+    assert create("harmless", False)[0] == 0
+    deployed.kubectl("delete", "-f", "-", input=policy)
+    deployed.kubectl("delete", "namespace", "schedulers", "--wait=false")

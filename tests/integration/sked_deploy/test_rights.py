@@ -1,16 +1,20 @@
 """The rights of config/rbac, held by the manager's own service account: enough for its whole job, and no more."""
 
+import base64
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from lab import kube, kwok
+from lab import images, kube, kwok
 from lab.cluster import Cluster
 from lab.store import Store
 from lab.waiting import wait_for
-from tests.integration.clusters import read_api, read_objects
+from tests.integration.clusters import read_api, read_object, read_objects
+from tests.integration.images.pushing import Pusher
+from tests.integration.images.test_logins import BASIC, HTPASSWD, SECRET, USER
 from tests.integration.sked_controller.operator import (
     Json,
     Operator,
@@ -22,6 +26,7 @@ from tests.integration.sked_controller.operator import (
     wait_absent,
     wait_object,
 )
+from tests.integration.sked_controller.reporting import report
 from tests.integration.sked_deploy.recording import Right, record_rights
 from tests.integration.sked_deploy.tools import ACCOUNT, NAMESPACE, ROOT, write_account_kubeconfig
 
@@ -59,6 +64,7 @@ def simulated(deployed: Cluster, store: Store) -> Iterator[Cluster]:
     yield deployed
     controller.stop()
     deployed.kubectl("delete", "nodes", *names)
+    deployed.kubectl("delete", "schedextnodes", "--all")
 
 
 @pytest.fixture
@@ -141,6 +147,13 @@ def test_rights_are_what_the_whole_job_needs_and_no_more(
     wait_object(deployed, "daemonset", "fleet", lambda _: True)
     wait_absent(deployed, "daemonset", "fleet-all")
     wait_object(deployed, "schedext", "fleet", READY)
+
+    # A node that reports is told who has it.
+    report(deployed, ["kwok-0000"])
+    wait_object(deployed, "schedextnode", "kwok-0000", lambda found: found["status"].get("schedExt") == "default/fleet")
+
+    # The simulated node has no kernel that could attach anything: without its report that is unknown again.
+    deployed.kubectl("delete", "schedextnode", "kwok-0000")
 
     # A node that two select, and an update where sked itself replaces the pods.
     deployed.kubectl("label", "namespace", "default", "sked.schedkit.io/any-priority=true")
@@ -257,3 +270,49 @@ def test_rights_of_others_are_not_among_them(deployed: Cluster) -> None:
         ("create", "clusterroles"),
     ):
         assert ask(verb, resource) == "no", f"{verb} {resource}"
+
+
+def test_verification_takes_one_config_map_and_pull_secrets_where_a_role_of_their_namespace_allows(
+    deployed: Cluster, manager: Operator, rights: set[Right], store: Store, tmp_path: Path
+) -> None:
+    verdicts = ROOT / "config/verification"
+    files = ("verdicts.yaml", "verdicts_role.yaml", "verdicts_role_binding.yaml")
+    deployed.kubectl("apply", *(word for name in files for word in ("-f", str(verdicts / name))))
+    with images.Registry(store, tmp_path / "registry") as registry:
+        digest = Pusher(registry.address, "private").image("amd64", tag="v1")["digest"]
+    with images.Registry(store, tmp_path / "registry", settings=BASIC, files={"htpasswd": HTPASSWD}) as registry:
+        policy = tmp_path / "policy.yaml"
+        policy.write_text(json.dumps({"allowUnsigned": [f"{registry.address}/**"]}))
+        auth = base64.b64encode(f"{USER}:{SECRET}".encode()).decode()
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "login", "namespace": "default"},
+            "type": "kubernetes.io/dockerconfigjson",
+            "stringData": {".dockerconfigjson": json.dumps({"auths": {registry.address: {"auth": auth}}})},
+        }
+        reference = f"{registry.address}/private:v1"
+        apply(deployed, secret, make_schedext("private", sched=reference, imagePullSecrets=[{"name": "login"}]))
+        manager.start("--verification=enforce", f"--trust-policy={policy}")
+        denied = wait_object(deployed, "schedext", "private", has("Verified", "Unknown", "NoPermission"))
+        (told,) = [one["message"] for one in denied["status"]["conditions"] if one["type"] == "Verified"]
+        assert "sked cannot read the pull secret default/login (Forbidden)" in told
+        assert fetch(deployed, "daemonset", "private") is None
+
+        named = ("--verb=get", "--resource=secrets", "--resource-name=login")
+        deployed.kubectl("create", "role", "sked-pull-secret", "-n", "default", *named)
+        account = f"--serviceaccount={NAMESPACE}:{ACCOUNT}"
+        deployed.kubectl(
+            "create", "rolebinding", "sked-pull-secret", "-n", "default", "--role=sked-pull-secret", account
+        )
+        deployed.kubectl("annotate", "schedext", "private", "sked.schedkit.io/refresh=1")
+        wait_object(deployed, "schedext", "private", has("Verified", "True", "Verified"))
+
+        def is_kept() -> bool:
+            found = read_object(deployed, "configmap", "sked-verdicts", NAMESPACE) or {}
+            return f"{registry.address}/private@{digest}" in found.get("data", {}).get("verdicts.json", "")
+
+        wait_for("the verdict to be kept", is_kept, 30)
+    used = {right for right in rights if right[2] in ("configmaps", "secrets")}
+    assert used == {("get", "", "configmaps"), ("patch", "", "configmaps"), ("get", "", "secrets")}
+    deployed.kubectl("delete", "role,rolebinding", "sked-pull-secret", "-n", "default")

@@ -19,7 +19,7 @@ from tests.integration.sked_controller.operator import (
     make_schedext,
     wait_object,
 )
-from tests.integration.sked_deploy.tools import CRD, IMAGE, NAMESPACE, Clone
+from tests.integration.sked_deploy.tools import AGENT, CRD, IMAGE, NAMESPACE, REPORTS, Clone
 
 POLICIES = "validatingadmissionpolicies,validatingadmissionpolicybindings"
 SLOT = "sked.schedkit.io/slot"
@@ -38,9 +38,13 @@ def operator(cluster: Cluster) -> Iterator[Operator]:
     operator.stop()
 
 
-def fetch_image(cluster: Cluster) -> str:
-    path = "jsonpath={.spec.template.spec.containers[0].image}"
-    return cluster.kubectl("get", "deployment", "sked-controller-manager", "-n", NAMESPACE, "-o", path).stdout
+def fetch_images(cluster: Cluster) -> str:
+    """The image of the manager and the agents, which is one."""
+    path = "jsonpath={.items[*].spec.template.spec.containers[0].image}"
+    programs = ("deployment/sked-controller-manager", f"daemonset/{AGENT}")
+    manager, agent = cluster.kubectl("get", *programs, "-n", NAMESPACE, "-o", path).stdout.split()
+    assert manager == agent
+    return manager
 
 
 def make_daemonset(cluster: Cluster, clone: Clone, operator: Operator) -> Json:
@@ -58,10 +62,12 @@ def test_install_brings_the_resource_definition_alone(cluster: Cluster, clone: C
     clone.make(cluster, "install")
     clone.make(cluster, "install")
     assert fetch(cluster, "crd", CRD)
+    assert fetch(cluster, "crd", REPORTS)
     assert fetch(cluster, "namespace", NAMESPACE) is None
 
     clone.make(cluster, "uninstall")
     assert fetch(cluster, "crd", CRD) is None
+    assert fetch(cluster, "crd", REPORTS) is None
     again = clone.make(cluster, "uninstall", check=False)
     assert again.code != 0
     assert "NotFound" in again.stderr
@@ -72,17 +78,17 @@ def test_deploy_replaces_the_image_and_edits_no_file(cluster: Cluster, clone: Cl
     before = {path: path.read_bytes() for path in clone.folder.rglob("*") if path.is_file()}
     image = f"registry.example.com/sked@sha256:{'0' * 64}"
     clone.make(cluster, "deploy", f"IMG={image}")
-    assert fetch_image(cluster) == image
+    assert fetch_images(cluster) == image
     assert {path: path.read_bytes() for path in clone.folder.rglob("*") if path.is_file()} == before
 
     said = clone.make(cluster, "deploy").stderr
     assert "controller:latest is a placeholder" in said
-    assert fetch_image(cluster) == "controller:latest"
+    assert fetch_images(cluster) == "controller:latest"
 
 
 def test_without_manager_and_rights_the_resources_stay(cluster: Cluster, clone: Clone, operator: Operator) -> None:
     made = make_daemonset(cluster, clone, operator)
-    for folder in ("manager", "rbac", "policy"):
+    for folder in ("manager", "agent", "rbac", "policy"):
         cluster.kubectl("delete", "-k", str(clone.folder / "config" / folder), "--ignore-not-found")
     for kind in ("clusterroles", "clusterrolebindings", POLICIES):
         assert "sked-" not in cluster.kubectl("get", kind, "-o", "name").stdout
@@ -103,7 +109,7 @@ def test_without_manager_and_rights_the_resources_stay(cluster: Cluster, clone: 
 def test_installer_is_the_overlay_in_one_file(cluster: Cluster, clone: Clone) -> None:
     installer = clone.folder / "dist/install.yaml"
     expected = cluster.kubectl("kustomize", str(clone.folder / "config/default")).stdout
-    assert expected.count("image: controller:latest\n") == 1
+    assert expected.count("image: controller:latest\n") == 2
     for image in ("sked", IMAGE):
         clone.make(cluster, "build-installer", f"IMG={image}")
         wanted: list[Json] = list(yaml.safe_load_all(expected.replace("controller:latest", image)))
@@ -111,7 +117,7 @@ def test_installer_is_the_overlay_in_one_file(cluster: Cluster, clone: Clone) ->
         assert [path.name for path in installer.parent.iterdir()] == ["install.yaml"]
 
     cluster.kubectl("apply", "-f", str(installer))
-    assert fetch_image(cluster) == IMAGE
+    assert fetch_images(cluster) == IMAGE
 
 
 def test_undeploy_takes_everything_along(cluster: Cluster, clone: Clone, operator: Operator) -> None:
@@ -153,7 +159,7 @@ def test_undeploy_ends_with_a_node_that_does_not_respond(
     assert (
         f"hint: 1 pods have not ended within 5 s, first {name} on node kwok-0000: does the node respond?" in told.stderr
     )
-    assert f"error: still being deleted after 5 s: namespace/{NAMESPACE} crd/{CRD}" in told.stderr
+    assert f"error: still being deleted after 5 s: namespace/{NAMESPACE} crd/{CRD} crd/{REPORTS}" in told.stderr
     assert fetch(cluster, "crd", CRD) is None
     assert fetch(cluster, "daemonset", "kept") is None
     left = fetch(cluster, "pod", name)
@@ -175,7 +181,7 @@ def test_uninstall_ends_with_a_resource_that_somebody_holds(cluster: Cluster, cl
     apply(cluster, held)
     told = clone.make(cluster, "uninstall", "PATIENCE=3", check=False)
     assert told.code != 0
-    assert f"error: still being deleted after 3 s: crd/{CRD}\nhint: " in told.stderr
+    assert f"error: still being deleted after 3 s: crd/{CRD} crd/{REPORTS}\nhint: " in told.stderr
     cluster.kubectl("patch", "schedext", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     clone.make(cluster, "uninstall", "ignore-not-found=true")
     assert fetch(cluster, "crd", CRD) is None

@@ -18,7 +18,9 @@ from lab.waiting import wait_for
 ROOT = Path(__file__).parents[3]
 NAMESPACE = "sked-system"
 CRD = "schedexts.sked.schedkit.io"
+REPORTS = "schedextnodes.sked.schedkit.io"
 ACCOUNT = "sked-controller-manager"
+AGENT = "sked-agent"
 IMAGE = "registry.example.com:5000/kernels/sked:v1"
 
 

@@ -1,6 +1,8 @@
 """What the chart becomes: by default what kustomize gives, and with each option what the option says."""
 
+import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,13 +14,14 @@ import schedkit
 from lab.kube import Binaries
 from schedkit.sked.api.crd import build_crd
 from schedkit.sked.api.kinds import KINDS
-from schedkit.sked.cli import manager
+from schedkit.sked.cli import agent, manager
 from tests.integration.sked_helm.tools import (
     CHART,
     CRD,
     EVERYTHING,
     HELM_LABELS,
     NOTHING,
+    ROOT,
     Helm,
     Object,
     Objects,
@@ -27,10 +30,12 @@ from tests.integration.sked_helm.tools import (
 )
 
 MANAGER = ("Deployment", "sked-controller-manager")
-POLICIES = [
-    ("ValidatingAdmissionPolicy", "sked-node-slot"),
-    ("ValidatingAdmissionPolicyBinding", "sked-node-slot"),
-]
+AGENT = ("DaemonSet", "sked-agent")
+AGENT_BINDING = ("ClusterRoleBinding", "sked-agent-rolebinding")
+POLICIES, AGENT_POLICIES = (
+    [("ValidatingAdmissionPolicy", name), ("ValidatingAdmissionPolicyBinding", name)]
+    for name in ("sked-node-slot", "sked-node-report")
+)
 ROLE_KINDS = ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
 
 
@@ -61,8 +66,65 @@ def test_optional_objects_are_those_of_kustomize(helm: Helm, binaries: Binaries,
     rendered = helm.template(
         values={"networkPolicy": {"enabled": True}, "metrics": {"serviceMonitor": {"enabled": True}}}
     )
-    ((key, described),) = render_kustomize(binaries.kubectl, folder).items()
-    assert without_tool(rendered[key]) == without_tool(described)
+    described = render_kustomize(binaries.kubectl, folder)
+    assert described
+    for key, thing in described.items():
+        assert without_tool(rendered[key]) == without_tool(thing)
+
+
+def test_verification_is_that_of_the_kustomize_component(helm: Helm, binaries: Binaries, tmp_path: Path) -> None:
+    folders = {name: os.path.relpath(ROOT / "config" / name, tmp_path) for name in ("default", "verification")}
+    shutil.copy(ROOT / "config/verification/network_policy.yaml", tmp_path)
+    overlay = {"resources": [folders["default"], "network_policy.yaml"], "components": [folders["verification"]]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    described = render_kustomize(binaries.kubectl, str(tmp_path))
+    files = described["ConfigMap", "sked-trust-policy"]["data"]
+    verification = {"mode": "enforce", "files": files}
+    rendered = helm.template(values={"verification": verification, "networkPolicy": {"enabled": True}})
+    del described["Namespace", "sked-system"]
+    for name in ("sked-allow-metrics-traffic", "sked-allow-agent-metrics-traffic"):
+        del rendered["NetworkPolicy", name]
+    # The one difference: a Secret with keys is named in the values, or is there or not.
+    pod, _ = select_manager(described)
+    assert pod["volumes"][0]["projected"]["sources"].pop() == {"secret": {"name": "sked-trust-keys", "optional": True}}
+    assert {key: without_tool(value) for key, value in rendered.items()} == {
+        key: without_tool(value) for key, value in described.items()
+    }
+
+
+def test_verification_has_the_files_logins_and_mirrors_that_the_values_name(helm: Helm) -> None:
+    verification = {
+        "mode": "warn",
+        "configMap": "mine",
+        "secrets": ["keys"],
+        "pullSecret": "login",
+        "mirrors": {"ghcr.io": ["mirror.lan/a", "mirror.lan/b"]},
+        "insecureRegistries": ["old.lan:5000"],
+        "caFile": "ca.crt",
+    }
+    objects = helm.template(values={"verification": verification})
+    assert ("ConfigMap", "sked-trust-policy") not in objects
+    pod, container = select_manager(objects)
+    assert container["args"][-7:] == [
+        "--verification=warn",
+        "--trust-policy=/etc/sked/trust/policy.yaml",
+        "--pull-secret=/etc/sked/pull/.dockerconfigjson",
+        "--registry-mirror=ghcr.io=mirror.lan/a",
+        "--registry-mirror=ghcr.io=mirror.lan/b",
+        "--insecure-registry=old.lan:5000",
+        "--registry-ca-file=/etc/sked/trust/ca.crt",
+    ]
+    sources = [{"configMap": {"name": "mine"}}, {"secret": {"name": "keys"}}]
+    assert pod["volumes"] == [
+        {"name": "trust", "projected": {"sources": sources}},
+        {"name": "tmp", "emptyDir": {"sizeLimit": "16Mi"}},
+        {"name": "pull-secret", "secret": {"secretName": "login"}},
+    ]
+    places = {mount["name"]: (mount["mountPath"], mount.get("readOnly")) for mount in container["volumeMounts"]}
+    assert (places["trust"], places["pull-secret"]) == (("/etc/sked/trust", True), ("/etc/sked/pull", True))
+    # And so does sked read them.
+    with manager.make_context("manager", container["args"]) as context:
+        assert context.params["verification"] == "warn"
 
 
 def test_objects_say_that_helm_made_them(helm: Helm) -> None:
@@ -101,6 +163,8 @@ def test_defaults_are_those_of_the_manager() -> None:
     )
     assert values["priorityCeiling"] == flags["priority_ceiling"]
     assert f":{values['health']['port']}" == flags["health_probe_bind_address"]
+    agent_flags = {option.name: option.default for option in agent.params}
+    assert f":{values['agent']['health']['port']}" == agent_flags["health_probe_bind_address"]
     assert values["metrics"]["secure"] == flags["metrics_secure"]
 
 
@@ -157,7 +221,7 @@ def test_labels_of_the_selector_cannot_be_changed(helm: Helm) -> None:
 def test_account_that_the_values_name_gets_the_rights(helm: Helm) -> None:
     for values, account in ((EVERYTHING, "scheduler-operator"), (NOTHING, "somebody")):
         objects = helm.template(values=values)
-        bindings = [thing for (kind, _), thing in objects.items() if kind.endswith("RoleBinding")]
+        bindings = [thing for key, thing in objects.items() if key[0].endswith("RoleBinding") and key != AGENT_BINDING]
         assert bindings
         subject = {"kind": "ServiceAccount", "name": account, "namespace": "sked-system"}
         assert all(binding["subjects"] == [subject] for binding in bindings)
@@ -202,8 +266,57 @@ def test_nodes_are_labelled_and_limited_only_when_asked(helm: Helm) -> None:
 
 def test_policy_is_left_out_where_kubernetes_does_not_serve_it(helm: Helm) -> None:
     newest, oldest = (helm.template("--kube-version", version) for version in ("1.30.0", "1.29.15-gke.100"))
-    assert newest.keys() - oldest.keys() == set(POLICIES)
+    assert newest.keys() - oldest.keys() == {*POLICIES, *AGENT_POLICIES}
     assert may_patch_nodes(oldest)
+
+
+def test_agents_are_limited_to_their_own_report_where_kubernetes_can(helm: Helm, tmp_path: Path) -> None:
+    # `helm template` takes a version of Kubernetes and prints no notes: here they are an object.
+    chart = shutil.copytree(CHART, tmp_path / "sked")
+    notes = 'kind: Notes\nmetadata: {name: notes}\ntext: {{ include "sked/templates/NOTES.txt" . | toJson }}\n'
+    (chart / "templates/notes.yaml").write_text(notes)
+    warning = "Nothing keeps an agent from writing other nodes' reports"
+    for words, limited, told in (
+        ((), True, ""),
+        (("--kube-version", "1.29.15"), False, "From Kubernetes 1.30 on, an upgrade of this release adds the policy"),
+        (("--set", "agent.policy=false"), False, "Set agent.policy=true to refuse it."),
+        (("--set", "agent.enabled=false"), False, ""),
+    ):
+        objects = helm.template(*words, chart=chart)
+        assert (objects.keys() >= set(AGENT_POLICIES)) == limited
+        text = objects["Notes", "notes"]["text"]
+        assert (warning in text) == bool(told)
+        assert told in text
+
+
+def test_agent_policy_is_for_the_account_of_the_release(helm: Helm) -> None:
+    policy = helm.template(release="prod")["ValidatingAdmissionPolicy", "prod-sked-node-report"]
+    (condition,) = policy["spec"]["matchConditions"]
+    user = "system:serviceaccount:sked-system:prod-sked-agent"
+    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+
+
+def test_agent_is_what_the_values_say(helm: Helm) -> None:
+    template = helm.template(values=EVERYTHING)[AGENT]["spec"]["template"]
+    values, pod = EVERYTHING["agent"], template["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == f"registry.example.com:5000/tools/sked@{EVERYTHING['image']['digest']}"
+    assert container["imagePullPolicy"] == "IfNotPresent"
+    assert container["args"] == [
+        "--health-probe-bind-address=:9082",
+        "--metrics-bind-address=:9080",
+        "--log-level=debug",
+        "--log-format=json",
+    ]
+    agent.make_context("sked agent", container["args"] + ["--node-name=a"])  # and it takes all of them
+    assert container["ports"] == [{"name": "metrics", "containerPort": 9080, "protocol": "TCP"}]
+    assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {9082}
+    assert container["resources"] == {"limits": {"memory": "128Mi"}, "requests": {"cpu": "5m", "memory": "24Mi"}}
+    for name in ("nodeSelector", "tolerations", "priorityClassName"):
+        assert pod[name] == values[name]
+    assert pod["imagePullSecrets"] == EVERYTHING["imagePullSecrets"]
+    assert template["metadata"]["annotations"] == values["podAnnotations"]
+    assert template["metadata"]["labels"].items() >= {"control-plane": "agent", "example.com/tier": "node"}.items()
 
 
 def test_older_kubernetes_is_refused(helm: Helm) -> None:

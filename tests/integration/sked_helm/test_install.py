@@ -20,6 +20,7 @@ from tests.integration.sked_helm.tools import (
     NAMESPACE,
     NOTHING,
     RELEASE,
+    REPORTS,
     ROOT,
     Helm,
     Object,
@@ -44,7 +45,7 @@ IMAGE = ("--set", "image.repository=registry.example.com/sked", "--set", "image.
 ONLY_SLOT = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
 # All kinds that the chart makes on a plain cluster but the definition of the resource, which may stay.
 KINDS = (
-    "deployment,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding,networkpolicy,"
+    "deployment,daemonset,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding,networkpolicy,"
     "validatingadmissionpolicy,validatingadmissionpolicybinding"
 )
 
@@ -56,7 +57,8 @@ def namespace(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
     cluster.kubectl("delete", "secrets", "-n", NAMESPACE, "-l", "owner=helm")  # releases that a failed test left
     # The server takes its time over a definition when the host is busy; the next test must not begin before.
-    cluster.kubectl("delete", "crd", CRD, "--ignore-not-found", "--wait=true", timeout=240)
+    cluster.kubectl("delete", "crd", CRD, REPORTS, "--ignore-not-found", "--wait=false")
+    wait_for("the definitions to go", lambda: not list_definitions(cluster), 240)
     for kind, name in fetch_ours(cluster):
         cluster.kubectl("delete", kind, name, "-n", NAMESPACE)
     wait_for("pods to go", lambda: not fetch_pods(cluster), 30)
@@ -101,8 +103,15 @@ def wait_for_pod(cluster: Cluster) -> Object:
     return wait_for("the manager's pod to be created", find, 30)
 
 
+def list_definitions(cluster: Cluster) -> list[str]:
+    return cluster.kubectl("get", "crd", CRD, REPORTS, "--ignore-not-found", "-o", "name").stdout.split()
+
+
 def has_definition(cluster: Cluster) -> bool:
-    return bool(cluster.kubectl("get", "crd", CRD, "--ignore-not-found", "-o", "name").stdout)
+    """Both or none."""
+    found = list_definitions(cluster)
+    assert len(found) in (0, 2)
+    return bool(found)
 
 
 def install(helm: Helm, *words: str) -> str:
@@ -140,7 +149,7 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
     refused = namespace.kubectl("create", "-f", "-", input=json.dumps(loose | {"spec": spec}), check=False)
     assert 'violates PodSecurity "restricted' in refused.stderr
     assert "placeholder" not in told
-    assert fetch_ours(namespace) == {key for key in rendered if key[1] != CRD}
+    assert fetch_ours(namespace) == {key for key in rendered if key[1] not in (CRD, REPORTS)}
     namespace.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
     namespace.kubectl("apply", "-f", "-", input=json.dumps(SCHEDEXT))
 
@@ -153,7 +162,7 @@ def test_release_lives_and_leaves_the_resources(cluster_helm: Helm, namespace: C
     assert [entry["status"] for entry in history] == ["superseded", "superseded", "deployed"]
 
     cluster_helm.run("rollback", RELEASE, "1", "--namespace", NAMESPACE)
-    assert fetch_ours(namespace) == {key for key in rendered if key[1] != CRD}
+    assert fetch_ours(namespace) == {key for key in rendered if key[1] not in (CRD, REPORTS)}
     upgrade(cluster_helm, "--set", "crds.install=false")
     assert has_definition(namespace), "it stays when an upgrade no longer installs it"
 
@@ -181,7 +190,7 @@ def test_account_that_the_values_name_may_label_nodes_and_nothing_more(cluster_h
         assert ONLY_SLOT in patch_node(namespace, token, "judged", {"spec": {"unschedulable": True}})[1]
 
         upgrade(cluster_helm, *account, "--set", "nodes.label=false")
-        assert not [kind for kind, _ in fetch_ours(namespace) if kind.startswith("ValidatingAdmissionPolicy")]
+        assert "sked-node-slot" not in {name for _, name in fetch_ours(namespace)}
         denied = 'cannot patch resource "nodes"'
         wait_for("the right to go", lambda: denied in patch_node(namespace, token, "judged", slot)[1], 30)
     finally:

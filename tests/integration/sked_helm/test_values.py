@@ -37,6 +37,13 @@ REFUSED = [
     ("workers=0", "at '/workers': minimum: got 0, want 1"),
     ("logLevel=loud", "at '/logLevel': value must be one of 'debug', 'info', 'warning', 'error'"),
     ("logFormat=xml", "at '/logFormat': value must be one of 'text', 'json'"),
+    ("verification.mode=on", "at '/verification/mode': value must be one of 'off', 'warn', 'enforce'"),
+    ("verification.policy=a", "at '/verification': additional properties 'policy' not allowed"),
+    ("verification.mirrors.a=b", "at '/verification/mirrors/a': got string, want array"),
+    ("verification.files.a=b", "verification.files: there is no policy.yaml among them"),
+    ("verification.files.policy\\.yaml=a,verification.configMap=b", "verification: give the policy as files or as"),
+    ("verification.caFile=ca.crt", "verification: secrets and caFile lie beside a policy"),
+    ("networkPolicy.egressPorts[0]=0", "at '/networkPolicy/egressPorts/0': minimum: got 0, want 1"),
     ("tolerations[0].keys=a", "at '/tolerations/0': additional properties 'keys' not allowed"),
     ("podLabels.tier=1", "at '/podLabels/tier': got number, want string"),
     ("crds.keep=null", "at '/crds': missing property 'keep'"),
@@ -45,6 +52,13 @@ REFUSED = [
     ("metrics.secure=false,metrics.certificateSecret=a", "metrics that are not served over TLS have no certificate"),
     ("metrics.enabled=false,metrics.serviceMonitor.enabled=true", "there are no metrics to collect"),
     ("metrics.port=8081", "metrics.port and health.port are the same"),
+    ("agent.enabled=maybe", "at '/agent/enabled': got string, want boolean"),
+    ("agent.hostNetwork=true", "at '/agent': additional properties 'hostNetwork' not allowed"),
+    ("agent.tolerations[0].keys=a", "at '/agent/tolerations/0': additional properties 'keys' not allowed"),
+    (
+        "agent.metrics.enabled=true,agent.metrics.port=8081",
+        "agent.metrics.port and agent.health.port are the same; give each its own",
+    ),
 ]
 
 

@@ -17,6 +17,7 @@ CHART = ROOT / "charts/sked"
 RELEASE = "sked"
 NAMESPACE = "sked-system"
 CRD = "schedexts.sked.schedkit.io"
+REPORTS = "schedextnodes.sked.schedkit.io"
 HELM_LABELS = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 Object = dict[str, Any]
@@ -35,6 +36,16 @@ EVERYTHING: Mapping[str, Any] = {
     "health": {"port": 9081},
     "watchNamespaces": ["games", "batch"],
     "priorityCeiling": 100,
+    "agent": {
+        "metrics": {"enabled": True, "port": 9080},
+        "health": {"port": 9082},
+        "resources": {"limits": {"memory": "128Mi"}},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "priorityClassName": "high",
+        "podAnnotations": {"example.com/owner": "kernel team"},
+        "podLabels": {"example.com/tier": "node"},
+    },
     "workers": 4,
     "logLevel": "debug",
     "logFormat": "json",
@@ -67,6 +78,7 @@ NOTHING: Mapping[str, Any] = {
     "podAnnotations": None,
     "serviceAccount": {"create": False, "name": "somebody"},
     "nodes": {"label": False, "policy": False},
+    "agent": {"enabled": False},
     "crds": {"install": False},
 }
 

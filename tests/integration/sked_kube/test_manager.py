@@ -7,6 +7,7 @@ from pathlib import Path
 import aiohttp
 
 from lab.cluster import Cluster
+from schedkit.sked.kube.addresses import Address
 from schedkit.sked.kube.authorization import Gate
 from schedkit.sked.kube.certificates import make_self_signed_context
 from schedkit.sked.kube.client import Client
@@ -16,12 +17,7 @@ from schedkit.sked.kube.manager import Manager
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.queue import Queue
-from schedkit.sked.kube.serve import (
-    Address,
-    Server,
-    make_health_application,
-    make_metrics_application,
-)
+from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application
 from schedkit.sked.kube.workers import Controller
 from tests.integration.clusters import read_objects
 from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until

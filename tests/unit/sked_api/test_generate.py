@@ -151,4 +151,4 @@ def test_second_kind_is_validated_by_its_own_types() -> None:
     assert (error.path, error.message.partition(":")[0]) == ("seen", "this cannot be the value of a label")
     assert find_errors({**document, "seen": "b"}, kinds) == []
     (error,) = find_errors({**document, "kind": "Other"}, kinds)
-    assert str(error) == 'kind: expected "SchedExt" or "Observation"'
+    assert str(error) == 'kind: expected "SchedExt" or "SchedExtNode" or "Observation"'

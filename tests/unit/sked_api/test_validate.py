@@ -129,7 +129,7 @@ def test_list_and_json_are_read() -> None:
         ("apiVersion: v1\nkind: Pod\n", "f.yaml: there is no SchedExt in it"),
         ("spec: {}\n", "f.yaml: an object says what it is by apiVersion and kind"),
         ("- 1\n", "f.yaml: an object says what it is by apiVersion and kind"),
-        (PLAIN.replace("kind: SchedExt", "kind: Schedext"), 'f.yaml: a: kind: expected "SchedExt"'),
+        (PLAIN.replace("kind: SchedExt", "kind: Schedext"), 'f.yaml: a: kind: expected "SchedExt" or "SchedExtNode"'),
         (PLAIN.replace("/v1", "/v2"), 'f.yaml: a: apiVersion: expected "sked.schedkit.io/v1"'),
         (PLAIN.replace("{name: a}", "{}"), "f.yaml: metadata.name: the field is missing"),
         (PLAIN.replace("name: a", "name: A"), "f.yaml: A: metadata.name: this cannot be the name of an object"),

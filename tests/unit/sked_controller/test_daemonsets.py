@@ -186,6 +186,9 @@ def change(daemonset: DaemonSet, path: str, value: object) -> DaemonSet:
         ("spec/template/spec/containers/0/volumeMounts", [{"name": "scx-config", "mountPath": "/etc"}]),
         ("spec/updateStrategy", {"type": "OnDelete"}),
         ("spec/updateStrategy/rollingUpdate", {"maxUnavailable": 2}),
+        ("spec/updateStrategy/rollingUpdate", {"maxUnavailable": 1, "maxSurge": 1}),
+        ("spec/template/spec/containers/0/command", ["/bin/sh"]),
+        ("spec/template/spec/initContainers", [{"name": "first", "image": "example.com/evil:1"}]),
     ],
 )
 def test_drift_in_what_is_ours_is_a_difference(path: str, value: object) -> None:

@@ -53,6 +53,16 @@ def test_crash_loop_tells_how_the_scheduler_ended_whether_it_waits_or_has_just_e
     assert describe({"state": {"terminated": ended}}) == ("CrashLooping", told)
 
 
+@pytest.mark.parametrize("reason", ["Unknown", "ContainerStatusUnknown"])
+def test_what_a_reboot_took_along_is_no_crash(reason: str) -> None:
+    lost = {"terminated": {"exitCode": 255, "reason": reason}}
+    running = {"running": {"startedAt": (NOW - timedelta(seconds=5)).isoformat()}}
+    assert describe({"state": lost}) is None
+    assert describe({"state": running, "lastState": lost}) is None
+    pod = make_pod(containerStatuses=[{"state": running, "lastState": lost}])
+    assert (find_crash(pod), steady_in(pod, NOW)) == (None, None)
+
+
 def test_log_is_of_use_where_a_scheduler_waits_for_its_restart_and_nobody_knows_why() -> None:
     def find(status: dict[str, Any]) -> Crash | None:
         return find_crash(make_pod(containerStatuses=[{"name": "scx", "restartCount": 3} | status]))

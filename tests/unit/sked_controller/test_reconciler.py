@@ -9,6 +9,7 @@ from schedkit.sked.controller.world import ADOPT
 from schedkit.sked.kube.errors import ApiError
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
+from tests.described import make_described
 from tests.unit.sked_controller.making import fill_defaults
 from tests.unit.sked_controller.world import Json, World, foreign, refusal, running
 
@@ -23,23 +24,6 @@ def container_of(world: World, name: str = "one") -> Json:
     return found
 
 
-def described(world: World) -> Json:
-    """What the Go operator makes of the resource `one`."""
-    uid = world.get("schedexts", "one")["metadata"]["uid"]
-    api = "sked.schedkit.io/v1"
-    owner = {"apiVersion": api, "kind": "SchedExt", "name": "one", "uid": uid}
-    owner |= {"controller": True, "blockOwnerDeletion": True}
-    labels = {"managed-by": "sked-controller"}
-    container = {"name": "scx", "image": "example.com/scx_rusty:1", "securityContext": {"privileged": True}}
-    template = {"metadata": {"labels": {"name": "one"} | labels}, "spec": {"containers": [container]}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "DaemonSet",
-        "metadata": {"name": "one", "namespace": "default", "labels": labels, "ownerReferences": [owner]},
-        "spec": {"selector": {"matchLabels": {"name": "one"}}, "template": template},
-    }
-
-
 # --- the DaemonSet --------------------------------------------------------------------------------------------------
 
 
@@ -47,7 +31,7 @@ def test_scheduler_alone_is_applied_as_the_described_daemonset_and_then_told() -
     world = World()
     world.apply_resource()
     assert world.run() == [APPLY, STATUS]
-    assert world.bodies[0] == described(world)
+    assert world.bodies[0] == make_described(world.get("schedexts", "one"))
     assert world.condition("one", "Progressing") == ("True", "RollingOut")
     world.roll_out("one", desired=3, ready=2)
     assert world.run() == [STATUS]
@@ -62,7 +46,7 @@ def test_scheduler_alone_is_applied_as_the_described_daemonset_and_then_told() -
 def test_daemonset_of_the_go_operator_is_taken_over_without_a_write() -> None:
     world = World()
     world.apply_resource()
-    made = described(world)
+    made = make_described(world.get("schedexts", "one"))
     fill_defaults(made)
     world.put("daemonsets", made)
     world.roll_out("one")
@@ -126,7 +110,7 @@ def test_drift_is_put_back_and_what_others_own_is_left() -> None:
     world = running()
     theirs = world.get("daemonsets", "one")
     metadata = theirs["metadata"] | {"annotations": {"note": "theirs"}, "labels": {"team": "theirs"}}
-    spec = described(world)["spec"]
+    spec = make_described(world.get("schedexts", "one"))["spec"]
     spec["template"]["spec"]["containers"][0]["image"] = "example.com/evil:1"
     fill_defaults({"spec": spec})
     world.put("daemonsets", {"metadata": metadata, "spec": spec, "status": theirs["status"]})

@@ -1,29 +1,14 @@
 """One node, one decision: who has the slot of a node that several want, and how it changes hands."""
 
-from typing import Any
-
 import pytest
 
+from tests.described import make_described
 from tests.unit.sked_controller.cluster import READY, Cluster
 from tests.unit.sked_controller.making import fill_defaults
 from tests.unit.sked_controller.world import foreign, refusal
 
 NODES = [f"n{number}" for number in range(1, 6)]
 ONLY_N1 = {"kubernetes.io/hostname": "n1"}
-
-
-def make_described(cluster: Cluster, name: str) -> dict[str, Any]:
-    """What the Go operator makes of a resource."""
-    uid = cluster.get("schedexts", name)["metadata"]["uid"]
-    owner = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "name": name, "uid": uid}
-    labels = {"managed-by": "sked-controller"}
-    container = {"name": "scx", "image": "example.com/scx_rusty:1", "securityContext": {"privileged": True}}
-    template = {"metadata": {"labels": {"name": name} | labels}, "spec": {"containers": [container]}}
-    owners = [owner | {"controller": True, "blockOwnerDeletion": True}]
-    return {
-        "metadata": {"name": name, "namespace": "default", "labels": labels, "ownerReferences": owners},
-        "spec": {"selector": {"matchLabels": {"name": name}}, "template": template},
-    }
 
 
 def make_cluster(*nodes: str) -> Cluster:
@@ -308,6 +293,43 @@ def test_claim_whose_pods_are_refused_takes_no_slot_but_for_a_trial_on_one_node(
     assert all(cluster.on(node) == ["mighty"] for node in NODES)
 
 
+def test_claim_whose_pods_never_start_takes_one_node_and_the_others_once_it_works() -> None:
+    """As of an image that no node can pull."""
+    cluster = make_cluster()
+    cluster.free_namespace()
+    cluster.apply_resource("everywhere")
+    cluster.work()
+    before = cluster.uids("everywhere")
+    cluster.broken.add("mighty")
+    cluster.apply_resource("mighty", priority=9)
+    cluster.work()
+    kept = {node: uid for node, uid in before.items() if node != "n1"}
+    assert (cluster.on("n1"), cluster.uids("everywhere")) == (["mighty"], kept)
+    again = Cluster(cluster)
+    again.broken.add("mighty")
+    again.work()
+    assert (again.on("n1"), again.uids("everywhere")) == (["mighty"], kept), "one that has just started knows no more"
+
+    again.broken.clear()
+    again.change("pods", "mighty-n1", status={"phase": "Running", "conditions": READY})
+    again.work()
+    assert all(again.on(node) == ["mighty"] for node in NODES)
+
+
+def test_stronger_one_that_does_not_work_keeps_the_nodes_that_it_has_from_a_newcomer() -> None:
+    cluster = make_cluster()
+    cluster.broken.add("older")
+    cluster.apply_resource("older")
+    cluster.work()
+    before = cluster.uids("older")
+    again = Cluster(cluster)
+    again.broken.add("older")
+    again.apply_resource("younger")
+    again.work()
+    assert again.uids("older") == before
+    assert again.condition("younger", "Conflicted") == ("True", "Yields")
+
+
 def test_refused_pods_of_one_alone_are_a_failure() -> None:
     cluster = make_cluster()
     cluster.refused_daemonsets.add("one")
@@ -334,7 +356,7 @@ def test_two_that_others_keep_apart_are_no_conflict() -> None:
     cluster = make_cluster()
     for name, pool in (("a", "x"), ("b", "y")):
         cluster.apply_resource(name)
-        made = make_described(cluster, name)
+        made = make_described(cluster.get("schedexts", name))
         cluster.theirs[name] = {"nodeSelector": {"pool": pool}}
         made["spec"]["template"]["spec"] |= cluster.theirs[name]
         fill_defaults(made)
@@ -359,7 +381,7 @@ def test_two_whose_pods_an_admission_plugin_keeps_apart_are_no_conflict() -> Non
     pending = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "node selector"}
     for name, at_home in (("a", "n1"), ("b", "n2")):
         cluster.apply_resource(name)
-        made = make_described(cluster, name)
+        made = make_described(cluster.get("schedexts", name))
         fill_defaults(made)
         cluster.put("daemonsets", made)
         for node in ("n1", "n2"):

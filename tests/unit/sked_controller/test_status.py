@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from schedkit.sked.api.conditions import CONDITION_TYPES
+from schedkit.sked.api.conditions import CONDITION_TYPES, VERIFIED
 from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt, SchedExtStatus
 from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset
-from schedkit.sked.controller.health import Health
+from schedkit.sked.controller.health import Health, Kernels
 from schedkit.sked.controller.plan import ClaimPlan, Plan, Trouble
 from schedkit.sked.controller.slots import Standing
 from schedkit.sked.controller.status import make_blind_status, make_status, make_unreadable_status, shorten_status
@@ -21,20 +21,22 @@ ONE = make_claim()
 PULL = NodeFailure(node="node-1", pod="pod", reason="PullFailed", message="not found")
 CRASH = NodeFailure(node="node-2", pod="pod", reason="CrashLooping", message="the scheduler ended with status 1")
 CREATE = NodeFailure(node="", reason="FailedCreate", message="violates PodSecurity")
-UNKNOWN = "whether the kernels attached it is unknown: no node reports"
+UNKNOWN = "whether the kernels attached it is unknown: no agent runs in the cluster"
 FOREIGN = Trouble("ForeignDaemonSet", "it is there already")
+ALWAYS = tuple(kind for kind in CONDITION_TYPES if kind != VERIFIED)  # that one only where images are verified
 
 
 def see(ready: int = 3, desired: int = 3, claim: Claim = ONE, settled: bool | None = None, **more: Any) -> Health:
     """One claim with so many nodes."""
     counts = {name: more.pop(name) for name in NodeCounts.__struct_fields__ if name in more}
     nodes = NodeCounts(
-        **({"desired": desired, "scheduled": desired, "ready": ready, "updated": desired} | counts),
+        **({"desired": desired, "scheduled": desired, "ready": ready, "updated": desired, "unknown": desired} | counts),
         unavailable=desired - ready,
     )
     parts = {name: more.pop(name) for name in ("waiting", "trouble", "standing", "drifted") if name in more}
     plan = ClaimPlan(claim, as_returned(make_daemonset(claim)), **parts)
-    return Health(plan, nodes, ready == desired if settled is None else settled, **more)
+    kernels = more.pop("kernels", Kernels("no agent runs in the cluster"))
+    return Health(plan, nodes, kernels, ready == desired if settled is None else settled, **more)
 
 
 def tell(status: SchedExtStatus, type: str) -> tuple[str, str, str]:
@@ -133,7 +135,7 @@ def test_ready_and_progressing(
     assert tell(status, "Progressing") == progressing
     assert tell(status, "Reconciling") == progressing
     assert status.summary == ready[1]
-    assert tuple(condition.type for condition in status.conditions) == CONDITION_TYPES
+    assert tuple(condition.type for condition in status.conditions) == ALWAYS
 
 
 @pytest.mark.parametrize(
@@ -246,7 +248,7 @@ def test_only_what_changed_its_status_has_a_new_time() -> None:
     second = status_of(RUNS, resource=msgspec.structs.replace(ONE.resource, status=first), now=LATER)
     times = {condition.type: condition.last_transition_time for condition in second.conditions}
     changed = dict.fromkeys(("Ready", "Reconciling", "Progressing"), LATER)
-    assert times == dict.fromkeys(CONDITION_TYPES, NOW) | changed
+    assert times == dict.fromkeys(ALWAYS, NOW) | changed
 
 
 def test_status_of_what_may_not_be_seen_is_unknown_and_stays_the_same() -> None:

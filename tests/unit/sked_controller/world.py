@@ -15,23 +15,30 @@ from typing import Any, cast
 
 import msgspec
 
+from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.execute import Executor
+from schedkit.sked.controller.informers import make_informers, make_world
+from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status_writer import StatusWriter
-from schedkit.sked.controller.wiring import Wiring, make_informers, make_world
+from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiError, ApiStatus, make_api_error
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.lease import LeadershipLostError
+from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key, Object, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.workers import Result
 from tests.unit.sked_controller.making import fill_defaults
 
 Json = dict[str, Any]
+AGENTS_NAMESPACE = "sked-system"
+AGENTS = "agents"
+REPORT = "report of "  # before the name of a node whose report is to be looked at
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = 30.0  # seconds: a status that was written too recently waits for no longer
 CAP = 2000  # reconciliations: a controller that is not done by then never is
@@ -46,12 +53,16 @@ def refusal(code: int, reason: str, message: str = "no") -> ApiError:
 class World:
     """The objects by plural and key, the controller that watches them, and each write that it made or tried."""
 
-    def __init__(self, before: "World | None" = None, namespaces: tuple[str, ...] = ()) -> None:
+    def __init__(self, before: "World | None" = None, namespaces: tuple[str, ...] = (), verifier: Any = None) -> None:
         self.objects: dict[str, dict[Key, Json]] = before.objects if before else {}
         self.writes: list[str] = []
         self.bodies: list[Any] = []
         self.events: list[tuple[str, str, str]] = []
+        self.node_events: list[tuple[str, str, str]] = []
+        self.notes: list[str] = []  # of both
+        self.registry = MetricsRegistry()
         self.leads = True
+        self.patience = SOON
         self.results: dict[Key | str, Result | None] = {}
         self.refusals: dict[str, ApiError] = {}  # by the beginning of a write
         self.logs: dict[str, str | ApiError] = {}  # by pod
@@ -61,19 +72,26 @@ class World:
         self._version: int = before._version if before else 0
         self._queue: deque[Key | str] = deque()  # a node is a string
         client = cast(Client, self)
-        informers = make_informers(client)
+        informers = make_informers(client, AGENTS_NAMESPACE)
         everything = (*informers.needed, *informers.optional)
         self.informers: dict[str, Informer[Any]] = {found.resource.plural: found for found in everything}
+        # Agents are pods by labels that only the API server looks at.
+        self.informers |= {"pods": informers.pods, AGENTS: informers.agents}
         self.known = make_world(informers, namespaces)
+        self.known.verified = set() if verifier and verifier.mode == "enforce" else None
         self._crash_logs = CrashLogs(client, self._wake)
         self._revisions = RevisionCache(client, self._wake)
+        self.judgements = Judgements(self.known.sight)
+        announcer = Announcer(self._record, self._record_node, self.registry)
         status_writer = StatusWriter(client, self._record, lambda: self.now, self._fence, clock=self._tell_time)
         wiring = Wiring(
             self.known,
             wake=self._wake,
             wake_soon=self._wake,
             wake_node=self._wake,
+            wake_report=lambda name: self._wake(f"{REPORT}{name}"),
             forget_pod=self._crash_logs.forget,
+            forget_node=self.judgements.forget_node,
             forget_daemonset=self._revisions.forget,
             forget_resource=status_writer.forget,
             ceiling=0,
@@ -86,7 +104,10 @@ class World:
             status_writer,
             self._crash_logs,
             self._revisions,
+            self.judgements,
+            announcer,
             lambda: self.now,
+            verifier,
         )
         wiring.connect(informers)
         for plural, informer in self.informers.items():
@@ -215,7 +236,11 @@ class World:
             return self._label_node(name, sent)
         what = f"{resource.plural}/status" if status else resource.plural
         self._note(f"apply {what} {name}{' force' if options['force'] and not status else ''}", sent)
-        old = self.objects[resource.plural].get(Key("default", name))
+        old = self.objects[resource.plural].get(Key(namespace_of(resource.plural), name))
+        if old and resource.plural == "schedextnodes":  # another manager's fields stay
+            assert sent["metadata"]["uid"] == old["metadata"]["uid"]
+            kept = {field: value for field, value in old["status"].items() if field != "schedExt"}
+            sent["status"] = kept | sent.get("status", {})
         if status:
             if old is None:
                 raise refusal(404, "NotFound")
@@ -310,6 +335,11 @@ class World:
 
     def _record(self, metadata: ObjectMeta, kind: str, reason: str, note: str) -> None:
         self.events.append((metadata.name, kind, reason))
+        self.notes.append(note)
+
+    def _record_node(self, metadata: ObjectMeta, kind: str, reason: str, note: str) -> None:
+        self.node_events.append((metadata.name, kind, reason))
+        self.notes.append(note)
 
     def _note(self, write: str, body: object) -> None:
         self.writes.append(write)
@@ -327,19 +357,25 @@ class World:
                 if not self._queue and not self._pass_time():
                     return
                 key = self._queue.popleft()
-                reconcile = self._reconciler.reconcile_node if isinstance(key, str) else self._reconciler.reconcile
-                self.results[key] = await cast(Any, reconcile)(key)
+                self.results[key] = await self._reconcile(key)
             raise AssertionError(f"no end after {CAP} reconciliations: {self.writes[-10:]}")
         finally:
             for task in beside:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
 
+    async def _reconcile(self, key: Key | str) -> Result | None:
+        if not isinstance(key, str):
+            return await self._reconciler.reconcile(key)
+        if key.startswith(REPORT):
+            return await self._reconciler.reconcile_report(key.removeprefix(REPORT))
+        return await self._reconciler.reconcile_node(key)
+
     def _pass_time(self) -> bool:
         """Let the time pass until something is due, if that is soon."""
         due = {key: result.after_seconds for key, result in self.results.items() if result and result.after_seconds}
         soon = min(due, key=lambda key: due[key] or 0.0, default=None)
-        if soon is None or (due[soon] or 0.0) > SOON:
+        if soon is None or (due[soon] or 0.0) > self.patience:
             return False
         self.now += timedelta(seconds=due[soon] or 0.0)
         self.results[soon] = None
@@ -348,7 +384,9 @@ class World:
 
 
 def namespace_of(plural: str) -> str:
-    return "" if plural in ("nodes", "namespaces") else "default"
+    if plural == AGENTS:
+        return AGENTS_NAMESPACE
+    return "" if plural in ("nodes", "namespaces", "schedextnodes") else "default"
 
 
 def running(**spec: Any) -> World:

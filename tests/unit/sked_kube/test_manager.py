@@ -10,12 +10,13 @@ import pytest
 from aiohttp import web
 
 from schedkit.errors import SchedkitError
+from schedkit.sked.kube.addresses import Address
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.manager import Manager, stop_on_signals
 from schedkit.sked.kube.objects import Object
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.resources import Resource
-from schedkit.sked.kube.serve import Address, Server, make_health_application
+from schedkit.sked.kube.serve import Server, make_health_application
 from schedkit.sked.kube.workers import Controller, Result
 from tests.unit.sked_kube.tools import Naps, fake_client, status, until
 

@@ -69,3 +69,12 @@ def test_process_metrics_are_read_when_somebody_looks() -> None:
     assert float(values["process_open_fds"]) >= 3
     assert float(values["process_cpu_seconds_total"]) > 0
     assert float(values["process_start_time_seconds"]) > 1.7e9
+
+
+def test_metrics_of_what_is_gone_are_forgotten() -> None:
+    registry = MetricsRegistry()
+    nodes = registry.gauge("nodes", "Nodes.", ("namespace", "name", "state"))
+    for name, state in (("a", "attached"), ("a", "unknown"), ("b", "attached")):
+        nodes.of("default", name, state).set(1)
+    nodes.forget("default", "a")
+    assert registry.render().splitlines()[2:] == ['nodes{namespace="default",name="b",state="attached"} 1']

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from schedkit.errors import UnavailableError, UsageError
 from schedkit.sked.kube import certificates
+from schedkit.sked.kube.addresses import Address, parse_address
 from schedkit.sked.kube.authorization import Gate
 from schedkit.sked.kube.certificates import (
     CertificateFiles,
@@ -25,13 +26,7 @@ from schedkit.sked.kube.certificates import (
 from schedkit.sked.kube.credentials import CertificatePair
 from schedkit.sked.kube.errors import ConfigError
 from schedkit.sked.kube.metrics import MetricsRegistry
-from schedkit.sked.kube.serve import (
-    Address,
-    Server,
-    make_health_application,
-    make_metrics_application,
-    parse_address,
-)
+from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application
 from tests.unit.sked_kube.tools import fake_client, status
 
 HERE = Address("127.0.0.1", 0)

@@ -3,7 +3,7 @@
 from schedkit.sked.kube.decoding import decode
 from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
 from schedkit.sked.kube.resources import EVENTS, Resource
-from schedkit.sked.kube.store import Interner, Store, by_controller, same_projection
+from schedkit.sked.kube.store import Groups, Interner, Store, by_controller, same_projection
 
 
 class Thing(Model, frozen=True):
@@ -39,6 +39,21 @@ def test_index_follows_changes_and_deletions() -> None:
     assert len(store) == 0
 
 
+def test_group_keeps_the_order_of_its_members_while_it_grows_and_shrinks() -> None:
+    groups: Groups[str, tuple[str, int]] = Groups()
+    for number in (3, 1, 2, 1):
+        groups.add("g", ("m", number))
+    groups.add("other", ("m", 1))
+    assert list(groups.find("g")) == [("m", 3), ("m", 1), ("m", 2)]
+    for gone, left in ((1, [3, 2]), (3, [2]), (7, [2]), (2, []), (2, [])):
+        groups.remove("g", ("m", gone))
+        assert [number for _, number in groups.find("g")] == left
+    groups.add("g", ("m", 5))
+    assert list(groups.find("g")) == [("m", 5)]
+    assert list(groups.find("other")) == [("m", 1)]
+    assert len(groups.find("nobody")) == 0
+
+
 def test_equal_strings_of_different_objects_are_one() -> None:
     text = b'{"metadata":{"name":"%b","namespace":"some-namespace","labels":{"zone":"north-west-1"}}}'
     store: Store[Thing] = Store()
@@ -63,6 +78,47 @@ def test_equal_parts_are_one_wherever_they_are_and_what_is_unique_is_not_kept() 
     assert things[0].metadata.owner_references is things[1].metadata.owner_references
     assert "uid-of-the-boss" in interner.known()
     assert "uid-a" not in interner.known()
+
+
+class Part(Model, frozen=True):
+    amounts: dict[str, str]
+
+
+class Assembly(Model, frozen=True):
+    metadata: ObjectMeta
+    parts: tuple[Part, ...]
+    spares: tuple[Part, ...]
+
+
+def test_equal_parts_that_hold_dictionaries_are_one_and_others_stay_apart() -> None:
+    text = b'{"metadata":{"name":"%b"},"parts":[{"amounts":{"a":"%b"}}],"spares":[{"amounts":{}}]}'
+    store: Store[Assembly] = Store()
+    for name, amount in ((b"a", b"1"), (b"b", b"1"), (b"c", b"2")):
+        store.put(decode(text % (name, amount), Assembly))
+    first, second, third = store
+    assert first.parts is second.parts
+    assert third == decode(text % (b"c", b"2"), Assembly)
+    assert first == decode(text % (b"a", b"1"), Assembly)
+
+
+class Counts(Model, frozen=True):
+    ready: int
+    whole: bool
+
+
+class Counted(Model, frozen=True):
+    metadata: ObjectMeta
+    counts: Counts
+
+
+def test_equal_counts_are_one() -> None:
+    text = b'{"metadata":{"name":"%b"},"counts":{"ready":%d,"whole":true}}'
+    store: Store[Counted] = Store()
+    for name, ready in ((b"a", 1), (b"b", 1), (b"c", 2)):
+        store.put(decode(text % (name, ready), Counted))
+    first, second, third = store
+    assert first.counts is second.counts
+    assert third.counts == Counts(2, True)
 
 
 def test_interner_forgets_when_it_knows_too_much_and_goes_on_sharing() -> None:

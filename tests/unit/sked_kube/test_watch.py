@@ -340,13 +340,26 @@ def test_what_transform_cuts_off_is_neither_kept_nor_compared() -> None:
     asyncio.run(test())
 
 
+class HeldNaps(Naps):
+    """Naps that last until they are over: what is so between two attempts can be looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.over = asyncio.Event()
+
+    async def __call__(self, seconds: float) -> None:
+        await super().__call__(seconds)
+        await self.over.wait()
+
+
 def test_trouble_is_told_until_it_is_over() -> None:
     async def test() -> None:
         refused = [status(403, "Forbidden", "you may not") for _ in range(3)]
-        server = Watched(*refused, act(BEGINNING))
-        async with informed(server) as (informer, _):
+        server, naps = Watched(*refused, act(BEGINNING)), HeldNaps()
+        async with informed(server, naps=naps) as (informer, _):
             await until(lambda: informer.trouble)
             assert "you may not" in informer.trouble
+            naps.over.set()
             await informer.wait_synced()
             assert informer.trouble == ""
 

@@ -1,6 +1,7 @@
-"""The conditions of a SchedExt, and every reason that they give: what programs match on and the reference explains."""
+"""The conditions of sked's kinds, and every reason that they give: programs match on them, the reference explains."""
 
 from enum import StrEnum
+from typing import Self
 
 READY = "Ready"
 RECONCILING = "Reconciling"
@@ -9,36 +10,85 @@ PROGRESSING = "Progressing"
 DEGRADED = "Degraded"
 CONFLICTED = "Conflicted"
 SUSPENDED = "Suspended"
+ATTACHED = "Attached"
+VERIFIED = "Verified"  # only where the operator verifies images
 CONDITIONS = {
     READY: "Every node that can be judged runs what was asked for.",
+    ATTACHED: "The kernel of every node has attached the scheduler; Unknown where nodes do not report.",
     RECONCILING: "The operator or the cluster is still on its way there (kstatus).",
     STALLED: "It cannot get there until somebody changes something (kstatus).",
     PROGRESSING: "Pods are still being created, replaced, removed or waited for.",
     DEGRADED: "The scheduler fails on some node, or the operator could not do its part.",
     CONFLICTED: "The resource yields nodes that it selects to others.",
     SUSPENDED: "The resource is suspended: its schedulers are taken off the nodes.",
+    VERIFIED: "The images are signed as the administrator's trust policy wants; only where sked verifies images.",
 }
 CONDITION_TYPES = tuple(CONDITIONS)
 
+# Of a SchedExtNode.
+FIT = "Fit"
+NODE_CONDITIONS = {
+    FIT: "The node's kernel can run schedulers.",
+    ATTACHED: "A scheduler is attached to the node's kernel.",
+}
 
-class Reason(StrEnum):
-    """Why a condition is as it is. Failures of pods have the reasons of Kubernetes besides."""
+
+class ConditionReason(StrEnum):
+    """A word that programs match on, and the sentence that explains it."""
 
     about: str
 
-    def __new__(cls, value: str, about: str) -> "Reason":
+    def __new__(cls, value: str, about: str) -> Self:
         reason = str.__new__(cls, value)
         reason._value_ = value
         reason.about = about
         return reason
 
+
+class NodeReason(ConditionReason):
+    """Why a condition of a node's report is as it is."""
+
+    # Fit
+    KERNEL_FIT = "KernelFit", "Nothing was found that keeps schedulers from running."
+    KERNEL_LIMITED = "KernelLimited", "Some schedulers cannot run on this kernel; see status.kernel.problems."
+    KERNEL_UNFIT = "KernelUnfit", "No scheduler can run on this kernel; see status.kernel.problems."
+    NOT_EXAMINED = "NotExamined", "Something that every scheduler needs could not be looked at."
+
+    # Attached
+    SCHEDULER_ATTACHED = "SchedulerAttached", "A scheduler is attached and at work."
+    ATTACHING = "Attaching", "A scheduler is being attached."
+    DETACHING = "Detaching", "A scheduler is being detached."
+    SLOT_FREE = "SlotFree", "No scheduler is attached."
+    NO_SCHED_EXT = "NoSchedExt", "The kernel has no sched_ext."
+    STATE_UNKNOWN = "StateUnknown", "The kernel's state could not be read."
+
+
+class Reason(ConditionReason):
+    """Why a condition is as it is. Failures of pods have the reasons of Kubernetes besides."""
+
     # Ready
-    READY = "Ready", "Every node that can be judged runs the scheduler's newest pod, and it is ready."
+    READY = "Ready", "Every node that can be judged runs the scheduler's newest pod, and its kernel attached it."
     NO_NODES = "NoNodes", "No node of the cluster is selected."
     PROGRESSING = "Progressing", "Some nodes do not run the newest pod yet, or it is not ready."
     CONFLICTED = "Conflicted", "Every selected node belongs to another resource, or is reserved."
     SUSPENDED = "Suspended", "The resource is suspended and its schedulers are gone."
     SUSPENDING = "Suspending", "The resource is suspended and some of its pods are still on their nodes."
+
+    # Attached, and of nodes in status.failures
+    ATTACHED = "Attached", "The kernel of every node has attached the scheduler."
+    ATTACHING = "Attaching", "Some kernels have not attached the scheduler yet; it has 30 seconds after its start."
+    DETACHED = "Detached", "The scheduler's pod runs, and the kernel has attached nothing for more than 30 seconds."
+    FOREIGN_SCHEDULER = "ForeignScheduler", "The kernel has attached a scheduler that sked did not start there."
+    EJECTED = (
+        "Ejected",
+        (
+            "The scheduler was attached and left without being told to: the kernel threw it out, or it ended; "
+            "it counts until it has run for five minutes."
+        ),
+    )
+    UNFIT = "Unfit", "The kernel cannot run the scheduler; the message names the check of schedctl doctor that fails."
+    NO_AGENTS = "NoAgents", "No agent runs in the cluster, so that nobody tells what the kernels do."
+    NOT_REPORTED = "NotReported", "The agents of some nodes do not run, or have not reported."
 
     # Progressing, Reconciling
     ROLLING_OUT = "RollingOut", "Pods are being created or replaced."
@@ -81,3 +131,21 @@ class Reason(StrEnum):
     # Suspended
     ASKED = "Asked", "spec.suspend is true."
     NOT_ASKED = "NotAsked", "spec.suspend is not true."
+
+    # Verified; those of `schedctl verify`
+    VERIFIED = "Verified", "Every image is signed by somebody whom the policy trusts."
+    VERIFYING = "Verifying", "An image is being looked up and verified."
+    UNSIGNED = "Unsigned", "Nobody signed the image."
+    UNTRUSTED = "Untrusted", "It is signed by others than the policy trusts, or the policy has no rule for it."
+    EXPIRED = "Expired", "A certificate was not valid when the image was signed."
+    NO_LOG_ENTRY = "NoLogEntry", "No trusted transparency log vouches for the signature."
+    BAD_SIGNATURE = "BadSignature", "What is there is not a signature of this image."
+    UNSAFE_OVERRIDE = "UnsafeOverride", "env or configFrom could make the image run what is not in it."
+    BAD_POLICY = "BadPolicy", "The administrator's trust policy cannot be read; nothing new is used."
+    UNAVAILABLE = "Unavailable", "The registry is out of reach, refuses or has a failure of its own."
+    NO_ANSWER = "NoAnswer", "The registry does not answer in time."
+    NO_PERMISSION = "NoPermission", "The registry wants a login, or refuses the one that sked has."
+    NOT_FOUND = "NotFound", "The registry has no such image."
+    BAD_DATA = "BadData", "The registry's answer is not what it must be."
+    USAGE = "Usage", "The text is not an image reference."
+    INTERNAL = "Internal", "The verification failed in a way that nobody foresaw."

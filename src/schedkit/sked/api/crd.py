@@ -5,8 +5,8 @@ from typing import Any
 import yaml
 
 from schedkit.sked.api.kinds import CATEGORY, Kind
+from schedkit.sked.api.names import GROUP, VERSION
 from schedkit.sked.api.schema import render_schema
-from schedkit.sked.api.types import GROUP, VERSION
 
 
 def build_crd(kind: Kind) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from schedkit.sked.api import types
 from schedkit.sked.api.kubernetes import SpecModel
+from schedkit.sked.api.names import API_VERSION, GROUP, KIND, NODE_KIND, NODE_PLURAL, PLURAL
+from schedkit.sked.api.node_types import SchedExtNode
 from schedkit.sked.api.schema import Schema, build_schema
-from schedkit.sked.api.types import API_VERSION, GROUP, SchedExt
+from schedkit.sked.api.types import SchedExt
 
 CATEGORY = "schedkit"  # `kubectl get schedkit` lists all of them
 _WIDE = 1  # the priority of columns that only `kubectl get -o wide` shows
@@ -58,17 +59,19 @@ class Kind:
 
 SCHEDEXT = Kind(
     model=SchedExt,
-    kind=types.KIND,
-    plural=types.PLURAL,
+    kind=KIND,
+    plural=PLURAL,
     singular="schedext",
     short_name="scx",
     namespaced=True,
     columns=(
         Column("Scheduler", "string", "The schedulers' short names.", ".status.scheduler"),
         Column("Desired", "integer", "Nodes that should run the scheduler.", ".status.nodes.desired"),
-        Column("Ready", "integer", "Nodes whose pod is ready.", ".status.nodes.ready"),
+        Column("Attached", "integer", "Nodes whose kernel has attached it.", ".status.nodes.attached"),
         Column("Status", "string", "The state in a word or two.", ".status.summary"),
         Column("Age", "date", "The time since the resource was made.", ".metadata.creationTimestamp"),
+        Column("Ready", "integer", "Nodes whose pod is ready.", ".status.nodes.ready", is_wide=True),
+        Column("Unknown", "integer", "Nodes that do not report.", ".status.nodes.unknown", is_wide=True),
         Column("Image", "string", "The schedulers' images.", ".status.image", is_wide=True),
         Column(
             "Reason",
@@ -99,4 +102,34 @@ Nothing is filled in for fields that are left out: what is stored is what was wr
 said beside it.
 """,
 )
-KINDS: tuple[Kind, ...] = (SCHEDEXT,)
+SCHEDEXTNODE = Kind(
+    model=SchedExtNode,
+    kind=NODE_KIND,
+    plural=NODE_PLURAL,
+    singular="schedextnode",
+    short_name="scxn",
+    namespaced=False,
+    columns=(
+        Column("State", "string", "What the kernel says of its slot.", ".status.slot.state"),
+        Column("Ops", "string", "The attached scheduler's own name.", ".status.slot.ops"),
+        Column("SchedExt", "string", "The SchedExt that has the node.", ".status.schedExt"),
+        Column("Attached", "date", "The time since it attached.", ".status.slot.since"),
+        Column(
+            "Fit", "string", "Whether the kernel can run schedulers.", '.status.conditions[?(@.type=="Fit")].status'
+        ),
+        Column("Age", "date", "The time since the node first reported.", ".metadata.creationTimestamp"),
+        Column("Kernel", "string", "The kernel's release.", ".status.kernel.release", is_wide=True),
+        Column(
+            "Reason",
+            "string",
+            "Why the kernel can run schedulers or cannot.",
+            '.status.conditions[?(@.type=="Fit")].reason',
+            is_wide=True,
+        ),
+    ),
+    introduction="""\
+A `SchedExtNode` tells what one node's kernel is doing. `sked agent` on that node writes it, only when something
+changed; it has the node's name and goes with the node. There is nothing to ask for in it.
+""",
+)
+KINDS: tuple[Kind, ...] = (SCHEDEXT, SCHEDEXTNODE)

@@ -1,9 +1,8 @@
 """Which nodes a pod's nodeSelector and required node affinity select, judged as Kubernetes judges it."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.kubernetes import NODE_NAME_FIELD, Affinity, NodeSelectorTerm
@@ -18,13 +17,13 @@ class InvalidSelectorError(SchedkitError):
     reason = "InvalidSelector"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """One thing asked of a label of a node, or of its name."""
 
     key: str
     operator: str
-    values: frozenset[str] = frozenset()
+    values: Collection[str] = ()  # see _collect
     bound: int = 0  # what Gt and Lt compare with
     is_field: bool = False
 
@@ -44,7 +43,7 @@ class Requirement:
         return number > self.bound if self.operator == GREATER else number < self.bound
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Term:
     """Requirements that a node must meet all of; without any, every node does."""
 
@@ -57,14 +56,14 @@ class Term:
             for requirement in self.requirements
         )
 
-    @cached_property
+    @property
     def anchor(self) -> Requirement | None:
         """The requirement that names the fewest values of which a node must have one: what to look the term up by."""
         listed = [requirement for requirement in self.requirements if requirement.operator == IN]
         return min(listed, key=lambda requirement: len(requirement.values), default=None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Selector:
     """Terms of which a node must meet one; without any, no node does."""
 
@@ -74,7 +73,7 @@ class Selector:
         """Whether a node is selected."""
         return any(term.matches(labels, node_name) for term in self.terms)
 
-    @cached_property
+    @property
     def labels(self) -> frozenset[str]:
         """The keys of all labels that it looks at."""
         return frozenset(
@@ -84,7 +83,7 @@ class Selector:
 
 def parse_selector(node_selector: Mapping[str, str] | None, affinity: Affinity | None) -> Selector:
     """The nodes that a pod's nodeSelector and required node affinity select together."""
-    base = tuple(Requirement(key, IN, frozenset([value])) for key, value in (node_selector or {}).items())
+    base = tuple(Requirement(key, IN, (value,)) for key, value in (node_selector or {}).items())
     node_affinity = affinity.node_affinity if affinity else None
     required = node_affinity.required_during_scheduling_ignored_during_execution if node_affinity else None
     if required is None:
@@ -117,15 +116,21 @@ def _parse_term(term: NodeSelectorTerm) -> Iterator[Requirement]:
                 f'the requirement on field "{field.key}" is not valid: {field.operator} {list(field.values)}',
                 hint=f"matchFields compares {NODE_NAME_FIELD} with one value, by In or NotIn",
             )
-        yield Requirement(field.key, field.operator, frozenset(field.values), is_field=True)
+        yield Requirement(field.key, field.operator, _collect(field.values), is_field=True)
 
 
 def _parse_requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement | None:
     """One requirement, or None when Kubernetes would refuse it."""
     if operator in (IN, NOT_IN):
-        return Requirement(key, operator, frozenset(values)) if values else None
+        return Requirement(key, operator, _collect(values)) if values else None
     if operator in (EXISTS, DOES_NOT_EXIST):
         return None if values else Requirement(key, operator)
     if operator in (GREATER, LESS) and len(values) == 1 and (bound := parse_number(values[0])) is not None:
         return Requirement(key, operator, bound=bound)
     return None
+
+
+def _collect(values: Iterable[str]) -> Collection[str]:
+    """Values as a set; the one value of nearly every requirement as a tuple, which takes a quarter of the memory."""
+    found = frozenset(values)
+    return tuple(found) if len(found) == 1 else found

@@ -18,13 +18,8 @@ from schedkit.sked.api.kubernetes import (
     SpecModel,
     Toleration,
 )
+from schedkit.sked.api.names import API_VERSION, KIND
 from schedkit.sked.kube.objects import ObjectMeta
-
-GROUP = "sked.schedkit.io"
-VERSION = "v1"
-API_VERSION = f"{GROUP}/{VERSION}"
-KIND = "SchedExt"
-PLURAL = "schedexts"
 
 POOLS = 16
 WINNERS_TOLD = 10
@@ -151,6 +146,13 @@ class SchedExtSpec(Workload, frozen=True, kw_only=True):
             maximum=2**31 - 1,
         ),
     ] = 0
+    skip_unfit_nodes: Annotated[
+        bool,
+        about(
+            "Whether nodes whose kernel cannot run schedulers, as their agents report it, are left out; "
+            "absent means false: they are tried, and fail."
+        ),
+    ] = False
     suspend: Annotated[bool, about("Whether the schedulers are taken off the nodes while the resource stays.")] = False
     pools: Annotated[
         tuple[Pool, ...],
@@ -180,8 +182,33 @@ class NodeCounts(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
     cordoned: Annotated[
         int, about("Nodes among the desired that are cordoned; they keep nothing from being Ready.", format="int32")
     ] = 0
+    attached: Annotated[int, about("Nodes whose kernel has attached the scheduler.", format="int32")] = 0
+    detached: Annotated[
+        int, about("Nodes whose pod runs, or crashes, and whose kernel has attached nothing.", format="int32")
+    ] = 0
+    foreign: Annotated[
+        int, about("Nodes whose kernel has attached a scheduler that is not this one.", format="int32")
+    ] = 0
+    ejected: Annotated[
+        int, about("Nodes where it was attached and left without being told to, within five minutes.", format="int32")
+    ] = 0
+    unfit: Annotated[
+        int, about("Nodes whose kernel cannot run it, those left out by skipUnfitNodes included.", format="int32")
+    ] = 0
+    unknown: Annotated[
+        int, about("Nodes of which no agent tells what their kernel does; see condition Attached.", format="int32")
+    ] = 0
     yielded: Annotated[int, about("Selected nodes that another resource has.", format="int32")] = 0
     reserved: Annotated[int, about("Selected nodes that their slot label keeps for another use.", format="int32")] = 0
+
+
+class Verified(SpecModel, frozen=True, kw_only=True):
+    """Who vouches for an image."""
+
+    digest: Annotated[str, about("The digest that was verified: of the whole index, if it is one.")]
+    signer: Annotated[str, about("Who signed it.", maxLength=1024)]
+    policy: Annotated[str, about("The hash of the trust policy.")]
+    time: Annotated[str, about("When that was found.", format="date-time")]
 
 
 class PoolStatus(SpecModel, frozen=True, kw_only=True):
@@ -190,6 +217,12 @@ class PoolStatus(SpecModel, frozen=True, kw_only=True):
     name: Annotated[str, about("The pool's name; empty for a resource without pools.")]
     daemon_set: Annotated[str, about("The name of the DaemonSet.")] = ""
     image: Annotated[str, about("The image that it runs.")] = ""
+    resolved_image: Annotated[
+        str, about("What the image's reference names since it was resolved for this generation, by digest.")
+    ] = ""
+    verified: Annotated[
+        Verified | None, about("Who vouches for resolvedImage; absent where nobody does, or sked verifies nothing.")
+    ] = None
     nodes: Annotated[NodeCounts | None, about("How many nodes are in which state.")] = None
     excluded_by: Annotated[
         tuple[str, ...],
@@ -235,6 +268,9 @@ class SchedExtStatus(SpecModel, frozen=True, kw_only=True):
         tuple[NodeFailure, ...],
         about("The first nodes where the scheduler does not run, and why.", list_type="atomic", maxItems=FAILURES_TOLD),
     ] = ()
+    last_handled_refresh: Annotated[
+        str, about("The value of the annotation sked.schedkit.io/refresh when the images were last resolved.")
+    ] = ""
     failure_count: Annotated[int, about("How many nodes fail, told among the failures or not.", format="int32")] = 0
 
 

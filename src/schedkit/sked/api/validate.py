@@ -12,8 +12,9 @@ from schedkit.sked.api import patterns, schema
 from schedkit.sked.api.documents import parse_documents
 from schedkit.sked.api.kinds import KINDS, SCHEDEXT, Kind
 from schedkit.sked.api.kubernetes import OBJECT_NAME_LENGTH
+from schedkit.sked.api.names import API_VERSION, GROUP
 from schedkit.sked.api.schema import Schema
-from schedkit.sked.api.types import API_VERSION, GROUP, SchedExt
+from schedkit.sked.api.types import SchedExt
 
 _METADATA = {
     *("name", "generateName", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "uid"),

@@ -10,7 +10,7 @@ from schedkit.sked.api.types import SchedExt, SchedExtSpec, Workload
 Field = TypeVar("Field")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ResolvedWorkload:
     """A scheduler and its nodes, with nothing left to inherit."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from schedkit.errors import SchedkitError
+from schedkit.kernel.exits import parse_exit
 from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.failures import Crash, shorten
 from schedkit.sked.controller.objects import PODS
@@ -19,6 +20,7 @@ LINES, BYTES = 20, 1 << 16
 LOG_LENGTH = 300
 SECONDS = 10.0  # a node that answers at all does so in less
 NO_ANSWER = "NoAnswer"
+EJECTED_BY_KERNEL = "the kernel threw it out,"
 
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TIME = re.compile(r"^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d\S*\s+")
@@ -27,9 +29,14 @@ _COMPLAINS = re.compile(r"error|fail|fatal|panic|cannot|could not|unable|ejected
 
 
 def parse_log(log: str) -> str:
-    """The lines at the end of a log that say why, as one: from the last complaint on, else the very last line."""
+    """The lines at the end of a log that say why, as one: the kernel's reason if it threw the scheduler out.
+
+    Else from the last complaint on, else the very last line.
+    """
     lines = [_TIME.sub("", _TERMINAL_CODES.sub("", line).strip()) for line in log.splitlines()]
     lines = [line for line in lines if line]
+    if thrown_out := parse_exit(lines):
+        return shorten(f"{EJECTED_BY_KERNEL} {thrown_out}", LOG_LENGTH)
     for pattern in (_BEGINS_COMPLAINT.match, _COMPLAINS.search):
         if found := [place for place, line in enumerate(lines) if pattern(line)]:
             return shorten(" ".join(lines[found[-1] :]), LOG_LENGTH)
@@ -56,6 +63,10 @@ class CrashLogs:
             self._waiting.put_nowait((resource, crash))
         told = (old for old in before if replace(old, message="") == replace(failure, message=""))
         return next((old for old in told if old.message.startswith(failure.message)), failure)
+
+    def is_reading(self, crash: Crash) -> bool:
+        """Whether what the log says of an end is about to be known."""
+        return self._asked.get(crash.uid) == crash.restarts
 
     def forget(self, uid: str) -> None:
         """A pod is gone."""

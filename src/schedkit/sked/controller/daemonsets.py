@@ -14,8 +14,9 @@ from schedkit.sked.api.kubernetes import (
     NodeSelectorTerm,
     ResourceRequirements,
 )
+from schedkit.sked.api.names import API_VERSION, KIND
 from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
-from schedkit.sked.api.types import API_VERSION, KIND, ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
+from schedkit.sked.api.types import ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.objects import (
     Container,
@@ -202,12 +203,13 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
 
 
 def _complete_strategy(strategy: UpdateStrategy | None) -> UpdateStrategy:
-    """A strategy with what Kubernetes fills in; surging is refused in a SchedExt and never asked for."""
+    """A strategy with what Kubernetes fills in; surging is never asked for, as a kernel takes one scheduler."""
     strategy = strategy or UpdateStrategy()
     if (strategy.type or ROLLING_UPDATE) != ROLLING_UPDATE:
         return UpdateStrategy(type=strategy.type)
-    asked = strategy.rolling_update.max_unavailable if strategy.rolling_update else None
-    pace = RollingUpdate(max_unavailable=1 if asked is None else asked)
+    pace = strategy.rolling_update or RollingUpdate()
+    unavailable = 1 if pace.max_unavailable is None else pace.max_unavailable
+    pace = RollingUpdate(max_unavailable=unavailable, max_surge=pace.max_surge or None)
     return UpdateStrategy(type=ROLLING_UPDATE, rolling_update=pace)
 
 

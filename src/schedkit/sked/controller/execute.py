@@ -1,10 +1,11 @@
-"""The one writer of DaemonSets, pods and the labels of nodes: it does what a plan says, while this process leads."""
+"""The one writer of DaemonSets, pods, and who has which node: it does what a plan says, while this process leads."""
 
 from collections.abc import Callable
 from typing import Literal
 
 from schedkit.sked.controller.daemonsets import SLOT, differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
+from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
@@ -74,6 +75,17 @@ class Executor:
         body = Applied(NODES.api_version, NODES.kind, metadata)
         try:
             await self._client.apply(NODES, Object, seen.name, body, force=True)
+        except ApiNotFoundError:
+            return
+
+    async def write_holder(self, report: NodeReport, holder: str) -> None:
+        """Say in a node's report who has the node, or nothing; never make a report."""
+        self._fence()
+        seen = report.metadata
+        metadata = ObjectMeta(name=seen.name, uid=seen.uid)
+        body = AppliedHolder(REPORTS.api_version, REPORTS.kind, metadata, HolderStatus(holder))
+        try:
+            await self._client.apply(REPORTS, Object, seen.name, body, status=True, force=True)
         except ApiNotFoundError:
             return
 

@@ -43,11 +43,11 @@ def find_crash(pod: Pod) -> Crash | None:
     It is the same while the pod waits for its restart and after that: both times the container before is meant.
     """
     for status in pod.status.container_statuses:
-        if _read_why(status.last_state.terminated):
+        if _read_why(status.last_state.ended):
             continue
         if status.state.waiting and status.state.waiting.reason == LOOPING:
             return Crash(pod.metadata.key, pod.metadata.uid, status.name, status.restart_count)
-        if status.state.running and status.last_state.terminated:
+        if status.state.running and status.last_state.ended:
             return Crash(pod.metadata.key, pod.metadata.uid, status.name, status.restart_count - 1)
     return None
 
@@ -60,7 +60,7 @@ def steady_in(pod: Pod, now: datetime) -> float | None:
 
 def _steady_in(status: ContainerStatus, now: datetime) -> float | None:
     running = status.state.running
-    if running is None or running.started_at is None or status.last_state.terminated is None:
+    if running is None or running.started_at is None or status.last_state.ended is None:
         return None
     left = (datetime.fromisoformat(running.started_at) + STEADY - now).total_seconds()
     return left if left > 0 else None
@@ -135,10 +135,10 @@ def _describe(pod: Pod, now: datetime) -> tuple[str, str] | None:
 
 
 def _describe_container(status: ContainerStatus, now: datetime) -> tuple[str, str] | None:
-    waiting, ended = status.state.waiting, status.state.terminated or status.last_state.terminated
+    waiting, ended = status.state.waiting, status.state.ended or status.last_state.ended
     if waiting and waiting.reason in PULL:
         return "PullFailed", _strip_back_off(waiting)
-    if (waiting and waiting.reason == LOOPING) or status.state.terminated or _steady_in(status, now) is not None:
+    if (waiting and waiting.reason == LOOPING) or status.state.ended or _steady_in(status, now) is not None:
         return CRASH_LOOPING, _describe_end(ended)
     if waiting and waiting.reason not in BEGINNING:
         return waiting.reason, waiting.message

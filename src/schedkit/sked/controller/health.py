@@ -1,19 +1,50 @@
 """How a claim fares: its nodes counted, its failures found, from the pods and nodes that are seen."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import NodeCounts, NodeFailure
+from schedkit.sked.controller.attachment import Judgement, NodeState
 from schedkit.sked.controller.daemonsets import follows_slot
-from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_failures, is_ready, read_node, shorten, steady_in
+from schedkit.sked.controller.failures import (
+    CRASH_LOOPING,
+    MESSAGE_LENGTH,
+    find_failures,
+    is_ready,
+    read_node,
+    shorten,
+    steady_in,
+)
+from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
+
+# What is wrong with a kernel, and how status.failures calls it.
+REASONS = {
+    NodeState.DETACHED: Reason.DETACHED,
+    NodeState.FOREIGN: Reason.FOREIGN_SCHEDULER,
+    NodeState.EJECTED: Reason.EJECTED,
+    NodeState.UNFIT: Reason.UNFIT,
+}
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What the kernels of a claim's nodes say."""
+
+    no_reports: str = ""  # why none can be judged
+    attaching: int = 0
+    skipped: int = 0  # unfit nodes that are left out
+    first: Mapping[NodeState, tuple[str, Judgement]] = field(default_factory=dict)  # a node for each state
+    bad: Mapping[str, Judgement] = field(default_factory=dict)  # by node
+    again_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -22,6 +53,7 @@ class Health:
 
     plan: ClaimPlan
     nodes: NodeCounts
+    kernels: Kernels = Kernels()
     settled: bool = False  # whether every node that can be judged has what it should have
     failures: tuple[NodeFailure, ...] = ()
     failed: int = 0  # on how many nodes
@@ -29,19 +61,21 @@ class Health:
     again_seconds: float | None = None  # when time alone changes the answer
 
 
-def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
+def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime) -> Health:
     """How one claim fares."""
-    winners, reserved = _find_winners(world, plan)
-    lost = NodeCounts(yielded=len(plan.standing.lost) - reserved, reserved=reserved)
+    winners, reserved, skipped = _find_winners(world, plan)
+    lost = NodeCounts(yielded=len(plan.standing.lost) - reserved - skipped, reserved=reserved, unfit=skipped)
     seen = plan.seen
     if seen is None:
         # Without a DaemonSet nothing is asked of any node yet; where no node is left, none will be.
-        settled = not plan.apply and not plan.waiting and not plan.trouble
-        return Health(plan, lost, settled, winners=winners)
+        settled = not plan.apply and not plan.waiting and not plan.trouble and not plan.verifying
+        return Health(plan, lost, Kernels(world.sight.no_reports, skipped=skipped), settled, winners=winners)
     pods = world.pods_of(seen)
     by_node = {read_node(pod): pod for pod in pods if not pod.metadata.deletion_timestamp}
-    counts, missing, without = _count(world.find_nodes(plan.claim, seen), plan, by_node)
-    failures = find_failures(pods, now)
+    nodes_of = dict(world.find_nodes(plan.claim, seen))
+    counts, missing, without = _count(nodes_of.items(), plan, by_node)
+    states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
+    failures = _add_kernels(find_failures(pods, now), kernels.bad, by_node)
     failed = len(failures)
     event = world.refusal(seen, now)
     if without and event:
@@ -58,6 +92,12 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
         misscheduled=len(by_node) - counts.scheduled,
         not_ready=counts.not_ready,
         cordoned=counts.cordoned,
+        attached=states[NodeState.ATTACHED],
+        detached=states[NodeState.DETACHED],
+        foreign=states[NodeState.FOREIGN],
+        ejected=states[NodeState.EJECTED],
+        unfit=states[NodeState.UNFIT] + skipped,
+        unknown=states[NodeState.UNKNOWN],
         yielded=lost.yielded,
         reserved=lost.reserved,
     )
@@ -66,14 +106,72 @@ def examine(world: World, plan: ClaimPlan, now: datetime) -> Health:
     settled = (
         plan.apply is None
         and not plan.waiting
+        and not plan.verifying
         and not plan.standing.pending
         # What follows the slot is rolled by sked, which knows its pods itself: a neighbour that comes is no rollout.
         and (follows_slot(seen) or seen.is_observed)
         and missing == 0
+        and kernels.attaching == 0
         and leaving <= 0
         and updated + excused >= counts.desired
     )
-    return Health(plan, nodes, settled, tuple(failures), failed, winners, _next_look(pods, now))
+    times = [time for time in (_next_look(pods, now), kernels.again_seconds) if time is not None]
+    return Health(plan, nodes, kernels, settled, tuple(failures), failed, winners, min(times, default=None))
+
+
+def _judge(
+    world: World,
+    judgements: Judgements,
+    plan: ClaimPlan,
+    nodes: Mapping[str, Node],
+    by_node: Mapping[str, Pod],
+    skipped: int,
+    now: datetime,
+) -> tuple[Counter[NodeState], Kernels]:
+    """How many nodes are in which state by the word of their kernels, and what is worth telling of them."""
+    states: Counter[NodeState] = Counter()
+    if why := world.sight.no_reports:
+        states[NodeState.UNKNOWN] = len(nodes)
+        return states, Kernels(why, skipped=skipped)
+    first: dict[NodeState, tuple[str, Judgement]] = {}
+    bad: dict[str, Judgement] = {}
+    attaching, until = 0, None
+    for name, node in nodes.items():
+        found = judgements.look(plan.claim, node, by_node.get(name), now)
+        states[found.state] += 1
+        if found.until is not None:
+            until = found.until if until is None else min(until, found.until)
+        if found.state is NodeState.ATTACHED:
+            continue
+        if found.state not in first or name < first[found.state][0]:
+            first[found.state] = name, found
+        if found.state in REASONS:
+            bad[name] = found
+        elif found.state is NodeState.ATTACHING and node.is_ready and not node.spec.unschedulable:
+            attaching += 1
+    again = max((until - now).total_seconds(), 0.0) if until else None
+    return states, Kernels("", attaching, skipped, first, bad, again)
+
+
+def _add_kernels(
+    failures: list[NodeFailure], bad: Mapping[str, Judgement], by_node: Mapping[str, Pod]
+) -> list[NodeFailure]:
+    """The failures of pods, with what the kernels say: that a scheduler ends again and again is only half of it."""
+    known = {failure.node: failure for failure in failures}
+    added = {}
+    for name, found in bad.items():
+        of_pod = known.get(name)
+        if of_pod and (of_pod.reason != CRASH_LOOPING or found.state is NodeState.DETACHED):
+            continue  # whatever keeps a pod from running comes first
+        pod = by_node.get(name)
+        # How it ended, and then what its log says, which is added to the end of the message.
+        ended = f"; {of_pod.message}" if of_pod and found.state is not NodeState.FOREIGN else ""
+        message = shorten(found.message + ended, MESSAGE_LENGTH)
+        added[name] = NodeFailure(
+            node=name, pod=pod.metadata.name if pod else "", reason=REASONS[found.state], message=message
+        )
+    kept = [failure for failure in failures if failure.node not in added]
+    return sorted([*kept, *added.values()], key=lambda failure: (failure.node, failure.pod))
 
 
 @dataclass
@@ -114,22 +212,24 @@ def _count_updated(plan: ClaimPlan, pods: int) -> int:
     seen = plan.seen
     if seen is None or plan.apply is not None:
         return 0
-    if follows_slot(seen):
+    if follows_slot(seen) or plan.held:
         return pods - plan.old_pods
     return seen.status.updated_number_scheduled if seen.is_observed else 0
 
 
-def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int]:
-    """Who has the nodes that a claim lost, and how many of these nobody has because a person said so."""
+def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int, int]:
+    """Who has the nodes that a claim lost; and how many nobody has as a person said so, or as they are unfit."""
     winners: dict[Key, None] = {}
-    reserved = 0
+    reserved = skipped = 0
     for name in plan.standing.lost:
         decision = world.decision(name)
         if decision.reserved:
             reserved += 1
         elif decision.winner:
             winners[decision.winner.owner] = None
-    return tuple(sorted(winners)), reserved
+        elif decision.keeps_off:
+            skipped += 1
+    return tuple(sorted(winners)), reserved, skipped
 
 
 def _strip_names(message: str, daemonset: str) -> str:

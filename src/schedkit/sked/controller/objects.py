@@ -1,12 +1,15 @@
 """The objects of the cluster that the controller reads and writes, cut down to what it uses."""
 
+import msgspec
+
 from schedkit.sked.api.kubernetes import (
     Affinity,
     EnvironmentVariable,
     ResourceRequirements,
     Toleration,
 )
-from schedkit.sked.api.types import GROUP, KIND, PLURAL, VERSION, UpdateStrategy
+from schedkit.sked.api.names import GROUP, KIND, PLURAL, VERSION
+from schedkit.sked.api.types import UpdateStrategy
 from schedkit.sked.kube.objects import Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 
@@ -17,6 +20,10 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = Resource("", "v1", "events", "Event")
 REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+
+
+# The reasons of an end of which a runtime, or a kubelet, knows nothing: the container was gone when it came back.
+LOST = ("Unknown", "ContainerStatusUnknown")
 
 
 class SecurityContext(Model, frozen=True):
@@ -38,6 +45,7 @@ class Container(Model, frozen=True):
 
     name: str
     image: str
+    command: tuple[str, ...] = ()  # never asked for: the image's own is run
     args: tuple[str, ...] = ()
     env: tuple[EnvironmentVariable, ...] = ()
     resources: ResourceRequirements | None = None
@@ -68,6 +76,12 @@ class Volume(Model, frozen=True):
     host_path: HostPathVolume | None = None
 
 
+class InitContainer(Model, frozen=True):
+    """A container that somebody else has run before the scheduler: that there is one is all that matters."""
+
+    name: str = ""
+
+
 class PullSecret(Model, frozen=True):
     """A Secret with credentials for a registry; Kubernetes takes one without a name, and looks for none then."""
 
@@ -78,6 +92,7 @@ class PodSpec(Model, frozen=True):
     """What of a pod's spec is ours."""
 
     containers: tuple[Container, ...]
+    init_containers: tuple[InitContainer, ...] = ()
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
@@ -152,6 +167,8 @@ class StateTerminated(Model, frozen=True):
     signal: int = 0
     reason: str = ""
     message: str = ""
+    started_at: str | None = None
+    finished_at: str | None = None
 
 
 class StateRunning(Model, frozen=True):
@@ -167,6 +184,11 @@ class ContainerState(Model, frozen=True):
     waiting: StateWaiting | None = None
     terminated: StateTerminated | None = None
 
+    @property
+    def ended(self) -> StateTerminated | None:
+        """How it ended by itself. What a reboot or a restarted runtime took along is nobody's failure."""
+        return None if self.terminated and self.terminated.reason in LOST else self.terminated
+
 
 class ContainerStatus(Model, frozen=True):
     """What the kubelet tells of a container."""
@@ -174,6 +196,7 @@ class ContainerStatus(Model, frozen=True):
     name: str = ""
     ready: bool = False
     restart_count: int = 0
+    image_id: str = msgspec.field(default="", name="imageID")
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 
@@ -198,8 +221,9 @@ class PodStatus(Model, frozen=True):
 
 
 class PodContainer(Model, frozen=True):
-    """What of a pod's container tells whether it can load a scheduler."""
+    """What of a pod's container tells which scheduler it is, and whether it can load one."""
 
+    image: str = ""
     security_context: SecurityContext = SecurityContext()
 
 
@@ -241,10 +265,17 @@ class NodeCondition(Model, frozen=True):
     status: str
 
 
+class NodeInfo(Model, frozen=True):
+    """What a kubelet found when it started."""
+
+    boot_id: str = msgspec.field(default="", name="bootID")
+
+
 class NodeStatus(Model, frozen=True):
     """What the kubelet says of a node."""
 
     conditions: tuple[NodeCondition, ...] = ()
+    node_info: NodeInfo = NodeInfo()
 
 
 class Node(Model, frozen=True):

@@ -6,7 +6,7 @@ from schedkit.sked.api.selectors import Term
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.objects import Node
 from schedkit.sked.kube.objects import Key
-from schedkit.sked.kube.store import Store
+from schedkit.sked.kube.store import Groups, Store
 
 NOBODY: tuple[Claim, ...] = ()
 NODE_NAME = "\0name"  # stands for a node's name where others are labels; no label can be called so
@@ -19,11 +19,11 @@ class Placement:
         self._nodes = nodes
         self._claims: dict[Key, tuple[Claim, ...]] = {}  # by resource
         self._known: dict[Identity, Claim] = {}
-        self._by_daemonset: dict[Key, dict[Identity, None]] = {}
-        self._by_name: dict[str, dict[Key, str]] = {}  # resources by their name alone, and since when they are there
-        self._nodes_by_label: dict[str, dict[str, dict[str, None]]] = {}
+        self._by_daemonset: Groups[Key, Identity] = Groups()
+        self._by_name: Groups[str, tuple[str, Key]] = Groups()  # since when resources are there, by their name alone
+        self._nodes_by_label: dict[str, Groups[str, str]] = {}
         # By a label and a value that a term demands; and those that demand none.
-        self._claims_by_label: dict[str, dict[str, dict[Identity, None]]] = {}
+        self._claims_by_label: dict[str, Groups[str, Identity]] = {}
         self._claims_anywhere: dict[Identity, None] = {}
         self._labels_read: dict[str, int] = {}
         self._on: dict[str, tuple[Claim, ...]] = {}  # by node, the strongest first
@@ -36,7 +36,7 @@ class Placement:
 
     def named(self, daemonset: Key) -> list[Claim]:
         """The claims that need a DaemonSet of this name: two may, of which one will not get it."""
-        return [self._known[identity] for identity in self._by_daemonset.get(daemonset, ())]
+        return [self._known[identity] for identity in self._by_daemonset.find(daemonset)]
 
     def find(self, identity: Identity) -> Claim | None:
         """The claim as it is now, if it is still made."""
@@ -50,20 +50,20 @@ class Placement:
         """The nodes that a claim could run on."""
         return self._of.get(claim.identity, {})
 
+    def count_nodes(self, resource: Key) -> int:
+        """How many nodes a resource's claims could run on."""
+        return sum(len(self.of(claim)) for claim in self.claims(resource))
+
     def name_owner(self, name: str) -> Key | None:
         """The resource that is meant by a name alone: of several with the same name the oldest is."""
-        ages = ((since, key) for key, since in self._by_name.get(name, {}).items())
-        return min(ages, default=("", None))[1]
+        return min(self._by_name.find(name), default=("", None))[1]
 
     def put_name(self, resource: Key, since: str | None) -> None:
         """Take in that a resource is there since a time, whether it claims anything or not; None: it is gone."""
-        named = self._by_name.setdefault(resource.name, {})
-        if since is None:
-            named.pop(resource, None)
-        else:
-            named[resource] = since
-        if not named:
-            del self._by_name[resource.name]
+        for known in [known for known in self._by_name.find(resource.name) if known[1] == resource]:
+            self._by_name.remove(resource.name, known)
+        if since is not None:
+            self._by_name.add(resource.name, (since, resource))
 
     def put(self, resource: Key, claims: tuple[Claim, ...]) -> set[str]:
         """Take a resource's new claims for its old ones; the answer is the nodes that this concerns."""
@@ -88,10 +88,10 @@ class Placement:
             before, after = _read(old, label), _read(new, label)
             if before == after:
                 continue
-            if before is not None and name in by_value.get(before, ()):
-                del by_value[before][name]
+            if before is not None:
+                by_value.remove(before, name)
             if after is not None:
-                by_value.setdefault(after, {})[name] = None
+                by_value.add(after, name)
         fitting = {claim.identity: None for claim in self._find_claims(new) if claim.could_run_on(new)} if new else {}
         before_here = {claim.identity: None for claim in self.on(name)}
         if fitting == before_here:
@@ -114,11 +114,11 @@ class Placement:
     def _learn(self, claim: Claim) -> Iterable[str]:
         key = claim.identity
         self._known[key] = claim
-        self._by_daemonset.setdefault(claim.key, {})[key] = None
+        self._by_daemonset.add(claim.key, key)
         for label in claim.selector.labels:
             self._labels_read[label] = self._labels_read.get(label, 0) + 1
         for label, value in _find_anchors(claim):
-            self._claims_by_label.setdefault(label, {}).setdefault(value, {})[key] = None
+            self._claims_by_label.setdefault(label, Groups()).add(value, key)
         if any(term.anchor is None for term in claim.selector.terms):
             self._claims_anywhere[key] = None
         found = {node.metadata.name: None for node in self._find_nodes(claim) if claim.could_run_on(node)}
@@ -128,9 +128,7 @@ class Placement:
     def _forget(self, claim: Claim) -> Iterable[str]:
         key = claim.identity
         self._known.pop(key, None)
-        self._by_daemonset[claim.key].pop(key)
-        if not self._by_daemonset[claim.key]:
-            del self._by_daemonset[claim.key]
+        self._by_daemonset.remove(claim.key, key)
         self._claims_anywhere.pop(key, None)
         for label in claim.selector.labels:
             self._labels_read[label] -= 1
@@ -138,10 +136,7 @@ class Placement:
                 del self._labels_read[label]
                 self._nodes_by_label.pop(label, None)  # which is kept true only while somebody reads it
         for label, value in _find_anchors(claim):
-            here = self._claims_by_label[label].get(value, {})
-            here.pop(key, None)
-            if not here:
-                self._claims_by_label[label].pop(value, None)
+            self._claims_by_label[label].remove(value, key)
         return self._of.pop(key, {})
 
     def _settle(self, name: str) -> None:
@@ -165,7 +160,7 @@ class Placement:
         for label, by_value in self._claims_by_label.items():
             value = _read(node, label)
             if value is not None:
-                found.update(by_value.get(value, {}))
+                found.update(dict.fromkeys(by_value.find(value)))
         return (self._known[key] for key in found)
 
     def _find_nodes(self, claim: Claim) -> Iterator[Node]:
@@ -175,17 +170,17 @@ class Placement:
                 yield from self._nodes
                 return
             by_value = self._group(_label_of(term))
-            names = (name for value in term.anchor.values for name in by_value.get(value, ()))
+            names = (name for value in term.anchor.values for name in by_value.find(value))
             yield from (node for name in names if (node := self._nodes.get("", name)))
 
-    def _group(self, label: str) -> dict[str, dict[str, None]]:
+    def _group(self, label: str) -> Groups[str, str]:
         """The nodes by the values of a label: few of a cluster's many labels are ever asked for."""
         if label not in self._nodes_by_label:
-            by_value: dict[str, dict[str, None]] = {}
+            by_value: Groups[str, str] = Groups()
             for node in self._nodes:
                 value = _read(node, label)
                 if value is not None:
-                    by_value.setdefault(value, {})[node.metadata.name] = None
+                    by_value.add(value, node.metadata.name)
             self._nodes_by_label[label] = by_value
         return self._nodes_by_label[label]
 

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.names import KIND
 from schedkit.sked.api.selectors import InvalidSelectorError
-from schedkit.sked.api.types import KIND, ON_DELETE, SchedExt
-from schedkit.sked.controller.claims import Claim, make_claims
+from schedkit.sked.api.types import ON_DELETE, SchedExt
+from schedkit.sked.controller.claims import Claim, Identity, make_claims
 from schedkit.sked.controller.daemonsets import (
     differs,
     follows_slot,
@@ -21,13 +22,16 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
-from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_slot
+from schedkit.sked.controller.slots import NOWHERE, PENDING, Slot, Standing, next_value, read_slot
+from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
 from schedkit.sked.kube.objects import Key
 
 REVISION = "controller-revision-hash"  # on a pod: which of its DaemonSet's templates it was made of
 Written = Mapping[str, tuple[int, DaemonSet]]  # by DaemonSet: what was written, and left a difference
 Revisions = Mapping[tuple[str, str], bytes]  # by DaemonSet and hash: what its pods are made of
+ImageJudgements = Mapping[Identity, ImageJudgement]  # by claim: what is known of its image, where images are verified
+UNVERIFIED: ImageJudgements = {}
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,11 @@ class ClaimPlan:
     apply: DaemonSet | None = None
     evict: tuple[Pod, ...] = ()
     unknown: tuple[str, ...] = ()  # hashes of revisions that must be looked up before the rest can be told
+    held: bool = False  # whether Kubernetes is told not to replace pods, as these run the digest that is wanted
     old_pods: int = 0  # that are of an older spec, where sked itself replaces them
     waiting: str = ""  # for what, before the DaemonSet can be written
+    judgement: ImageJudgement | None = None  # of its image; None: none is asked for
+    verifying: str = ""  # why the spec is not carried out yet, where it is not known whether its image may run
     drifted: bool = False  # whether fields that others own make the DaemonSet run something else than asked for
     narrowed: bool = False  # whether fields that others own make it run elsewhere than asked for
     trouble: Trouble | None = None
@@ -79,7 +86,14 @@ class SlotPlan:
     again_seconds: float | None = None  # when only time brings it further
 
 
-def plan_resource(world: World, resource: SchedExt, written: Written, revisions: Revisions, now: datetime) -> Plan:
+def plan_resource(
+    world: World,
+    resource: SchedExt,
+    written: Written,
+    revisions: Revisions,
+    now: datetime,
+    judgements: ImageJudgements = UNVERIFIED,
+) -> Plan:
     """What is to be done for a resource whose every part is in sight."""
     claims = world.placement.claims(resource.metadata.key)
     wanted = {claim.name for claim in claims}
@@ -91,18 +105,25 @@ def plan_resource(world: World, resource: SchedExt, written: Written, revisions:
     left_over = sum(len(world.find_left_over(Key(namespace, name))) for name in had | wanted)
     return Plan(
         resource,
-        tuple(plan_claim(world, claim, written, revisions, now) for claim in claims),
+        tuple(plan_claim(world, claim, written, revisions, now, judgements.get(claim.identity)) for claim in claims),
         tuple(seen for seen in unwanted if not seen.metadata.deletion_timestamp),
         sum(len(world.pods_of(seen)) for seen in unwanted) + left_over,
         None if claims else _find_fault(resource),
     )
 
 
-def plan_claim(world: World, claim: Claim, written: Written, revisions: Revisions, now: datetime) -> ClaimPlan:
+def plan_claim(
+    world: World,
+    claim: Claim,
+    written: Written,
+    revisions: Revisions,
+    now: datetime,
+    judgement: ImageJudgement | None = None,
+) -> ClaimPlan:
     """What is to be done for one claim."""
     seen = world.daemonsets.get(*claim.key)
     standing = world.standing(claim)
-    base = ClaimPlan(claim, seen, standing)
+    base = ClaimPlan(claim, seen, standing, judgement=judgement)
     if seen and not may_touch(seen, claim):
         if _is_of_namesake(seen, claim):
             waiting = f"waits until the DaemonSet {claim.name} of the resource that had this name before is gone"
@@ -110,10 +131,18 @@ def plan_claim(world: World, claim: Claim, written: Written, revisions: Revision
         return replace(base, seen=None, trouble=_foreign(seen))
     if seen and seen.metadata.deletion_timestamp:
         return replace(base, waiting=f"waits until the DaemonSet {claim.name} is deleted, to create it again")
-    plain = make_daemonset(claim)
+    pods = world.pods_of(seen) if seen else []
+    plain = fit(make_daemonset(claim), judgement, seen, pods)
+    base = _note_unverified(base)
+    if plain is None:
+        return base
     # Once it follows the slot it goes on doing so until its pods change anyway: going back would restart them.
     stays = seen is not None and follows_slot(seen) and same_pods(plain, seen)
-    wanted = make_daemonset(claim, world.accepts(claim)) if standing.contested or stays else plain
+    wanted: DaemonSet | None = plain
+    if standing.contested or stays:
+        wanted = fit(make_daemonset(claim, world.accepts(claim)), judgement, seen, pods)
+    if wanted is None:
+        return base
     if seen and not differs(wanted, seen):
         return _plan_pods(base, world, seen, revisions)
     if seen and written.get(seen.metadata.uid) == (seen.metadata.generation, wanted):
@@ -127,6 +156,19 @@ def plan_claim(world: World, claim: Claim, written: Written, revisions: Revision
     return replace(base, apply=wanted)
 
 
+def _note_unverified(base: ClaimPlan) -> ClaimPlan:
+    """The plan, knowing what keeps the image that is asked for from being used."""
+    judgement = base.judgement
+    if judgement is None or judgement.may_run:
+        return base
+    failure = judgement.failure
+    if failure and failure.refused:
+        return replace(base, trouble=Trouble(failure.reason, failure.message))
+    if is_carried_out(make_daemonset(base.claim), judgement, base.seen):
+        return base
+    return replace(base, verifying=failure.message if failure else f"{judgement.reference} is being verified")
+
+
 def note_drift(plan: ClaimPlan, wanted: DaemonSet, seen: DaemonSet) -> ClaimPlan:
     """The plan, knowing what others made of the DaemonSet that it could not put right."""
     elsewhere = _select(seen) != _select(wanted)
@@ -138,12 +180,13 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     node = world.nodes.get("", name)
     if node is None:
         return SlotPlan()
-    slot, occupants = read_slot(node), world.occupants(name)
-    present = [occupant for occupant in occupants if not is_overdue(occupant.pod, now)]
-    decision = world.decision(name)
-    value = next_value(decision, slot, present)
+    slot, present, decision = read_slot(node), world.find_present(name, now), world.decision(name)
+    # Pods tell that a process ended; only the kernel tells that it has let go of a scheduler.
+    held_in = world.sight.held_in(name, now)
+    value = next_value(decision, slot, present, held=held_in is not None)
     times = (time for occupant in present for time in (late_in(occupant.pod, now), overdue_in(occupant.pod, now)))
-    going = [seconds for seconds in times if seconds is not None and seconds > 0]
+    waits = (*times, held_in if value == PENDING else None)
+    going = [seconds for seconds in waits if seconds is not None and seconds > 0]
     write = not decision.reserved and slot != Slot(value, value) and _is_ours_to_label(world, name, slot)
     return SlotPlan(value, write, min(going, default=None))
 
@@ -167,8 +210,10 @@ def resolve_max_unavailable(asked: int | str | None, desired: int) -> int:
 def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisions) -> ClaimPlan:
     """Replace pods of an older spec, where Kubernetes is told not to do it."""
     strategy = base.claim.resource.spec.update_strategy
-    if not follows_slot(seen):
+    held = base.judgement is not None and is_held(seen, strategy)
+    if not follows_slot(seen) and not held:
         return base
+    base = replace(base, held=held)
     uid, newest = seen.metadata.uid, read_revision(seen.spec.template)
     pods = world.pods_of(seen)
     hashes = {pod.metadata.labels.get(REVISION, "") for pod in pods}
@@ -177,7 +222,9 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
         return replace(base, unknown=unknown)
     pods = [pod for pod in pods if not pod.metadata.deletion_timestamp]
     # Of a pod whose revision is not known nothing is known to be wrong.
-    old = [pod for pod in pods if revisions.get((uid, pod.metadata.labels.get(REVISION, "")), newest) != newest]
+    old = [
+        pod for pod in pods if _is_old(base, pod, revisions.get((uid, pod.metadata.labels.get(REVISION, ""))), newest)
+    ]
     if strategy and strategy.type == ON_DELETE:
         return replace(base, unknown=unknown, old_pods=len(old))  # they wait for somebody to delete them
     expected = {name: node for name, node in world.find_nodes(base.claim, seen) if name not in base.standing.pending}
@@ -190,6 +237,13 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
     ready = [pod for pod in old if is_ready(pod)]
     chosen = (*unready, *sorted(ready, key=read_node)[: max(0, most - down)])
     return replace(base, unknown=unknown, evict=chosen, old_pods=len(old))
+
+
+def _is_old(base: ClaimPlan, pod: Pod, made_of: bytes | None, newest: bytes) -> bool:
+    """Whether a pod is known to be of another spec, and not only of one that writes its image in another way."""
+    if made_of is None or made_of == newest:
+        return False
+    return base.judgement is None or not is_same_image(pod, made_of, newest)
 
 
 def _explain_gate(world: World, standing: Standing) -> str:

@@ -7,14 +7,27 @@ from datetime import datetime
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
+from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
 from schedkit.sked.controller.health import examine
-from schedkit.sked.controller.plan import REVISION, ClaimPlan, Plan, Trouble, note_drift, plan_resource, plan_slot
+from schedkit.sked.controller.judgements import Change, Judgements
+from schedkit.sked.controller.plan import (
+    REVISION,
+    UNVERIFIED,
+    ClaimPlan,
+    ImageJudgements,
+    Plan,
+    Trouble,
+    note_drift,
+    plan_resource,
+    plan_slot,
+)
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
+from schedkit.sked.controller.verifier import Verifier
 from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.errors import ApiError, ApiForbiddenError
@@ -22,6 +35,7 @@ from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
 
+WITH_LOG = (CRASH_LOOPING, Reason.EJECTED, Reason.UNFIT)  # of which a scheduler's log may say more
 RETRY_SECONDS = 60.0  # when only somebody else can fix it, and nothing will tell us
 
 _logger = logging.getLogger(__name__)
@@ -38,7 +52,10 @@ class Reconciler:
         status_writer: StatusWriter,
         crash_logs: CrashLogs,
         revisions: RevisionCache,
+        judgements: Judgements,
+        announcer: Announcer,
         now: Callable[[], datetime],
+        verifier: Verifier | None = None,
     ) -> None:
         self._world = world
         self._wiring = wiring
@@ -46,7 +63,11 @@ class Reconciler:
         self._status_writer = status_writer
         self._crash_logs = crash_logs
         self._revisions = revisions
+        self._judgements = judgements
+        self._announcer = announcer
+        self._untold: dict[Key, list[Change]] = {}  # until the status that shows it is written
         self._now = now
+        self._verifier = verifier  # None: images are used as they are written
 
     async def reconcile(self, key: Key) -> Result | None:
         """Called for a resource when anything changed that concerns it."""
@@ -57,6 +78,7 @@ class Reconciler:
             return None  # what it asks for is unknown: its DaemonSets stay as they are
         resource = self._world.resources.get(*key)
         if resource is None or resource.metadata.deletion_timestamp:
+            self._forget(key)
             return None  # its DaemonSets go with it, by their owner references
         if not self._world.is_complete:
             if denied := self._world.denied:
@@ -65,11 +87,25 @@ class Reconciler:
                 )
                 await self._status_writer.write(resource, status)
             return None  # being able to look wakes us
-        plan = plan_resource(self._world, resource, self._executor.written, self._revisions.known, self._now())
+        judgements = self._judge(resource)
+        plan = plan_resource(
+            self._world, resource, self._executor.written, self._revisions.known, self._now(), judgements
+        )
         done, trouble = await self._execute(plan)
         if not trouble and any(claim.apply for claim in done.claims):
             return None  # when it comes into sight it wakes us, after those that have no DaemonSet yet
         return await self._write_status(done, trouble)
+
+    def _judge(self, resource: SchedExt) -> ImageJudgements:
+        """What is known of the images that a resource asks for."""
+        if self._verifier is None:
+            return UNVERIFIED
+        found, claims = {}, self._world.placement.claims(resource.metadata.key)
+        self._verifier.keep(resource.metadata.key, [claim.workload.pool for claim in claims])
+        for claim in claims:
+            found[claim.identity] = self._verifier.look(claim, resource)
+            self._wiring.note_verified(claim, may_run=found[claim.identity].may_run)
+        return found
 
     async def reconcile_node(self, name: str) -> Result | None:
         """Called for a node when its slot may have to be given to somebody else."""
@@ -78,6 +114,9 @@ class Reconciler:
             return None
         if late := self._world.give_up_trial(name, self._now()):
             self._wiring.look_again([late])
+        if not self._world.sight.has_looked:
+            return None  # whether the kernel has let go may soon be known
+        self._world.note_held(node, self._now())
         plan = plan_slot(self._world, name, self._now())
         if plan.write:
             try:
@@ -91,6 +130,22 @@ class Reconciler:
                 return Result(after_seconds=RETRY_SECONDS)
             self._wiring.note_refused_node(name, "")
         return Result(after_seconds=plan.again_seconds) if plan.again_seconds is not None else None
+
+    async def reconcile_report(self, name: str) -> Result | None:
+        """Called for a node's report when it may not say who has the node."""
+        report = self._world.sight.reports.get("", name)
+        if report is None or not self._world.is_complete:
+            return None
+        holder = self._world.name_holder(report)
+        if report.status.sched_ext == holder:
+            return None
+        try:
+            await self._executor.write_holder(report, holder)
+        except ApiError as error:
+            if not error.is_permanent:
+                raise
+            return Result(after_seconds=RETRY_SECONDS)
+        return None
 
     async def _execute(self, plan: Plan) -> tuple[Plan, Trouble | None]:
         """Do what a plan says; the plan as it was carried out, and the first refusal."""
@@ -131,28 +186,63 @@ class Reconciler:
         return replace(plan, seen=written)
 
     async def _write_status(self, plan: Plan, trouble: Trouble | None) -> Result | None:
-        now = self._now()
-        healths = [examine(self._world, claim, now) for claim in plan.claims]
+        if not self._world.sight.has_looked:
+            return None  # being able to look, or not, wakes us: what is unknown for a moment is not told
+        now, key = self._now(), plan.resource.metadata.key
+        healths = [examine(self._world, self._judgements, claim, now) for claim in plan.claims]
         failures = [failure for health in healths for failure in health.failures]
         told = self._complete(plan.resource, failures[:FAILURES_TOLD])
         found = (self._world.find_undecidable(claim.standing) for claim in plan.claims)
         undecided = next(filter(None, found), "")
         status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble)
         times = [health.again_seconds for health in healths if health.again_seconds is not None]
+        judgements = (claim.judgement for claim in plan.claims if claim.judgement)
+        times += [found.again_seconds for found in judgements if found.again_seconds is not None]
+        self._announcer.count(key, status.nodes)
+        changes = self._judgements.take_changes(key)
+        self._announcer.measure(key, changes)
+        if changes:
+            self._untold.setdefault(key, []).extend(changes)
         later = await self._status_writer.write(plan.resource, status)
         if later is not None:
             times.append(later)
+        elif untold := self._untold.pop(key, []):
+            self._announce(plan.resource, untold, told)
         waits = trouble or plan.trouble or any(claim.waiting or claim.trouble for claim in plan.claims)
         if waits or any(failure.reason == Reason.FAILED_CREATE for failure in failures):
             times.append(RETRY_SECONDS)
         return Result(after_seconds=min(times)) if times else None
+
+    def _announce(self, resource: SchedExt, changes: Sequence[Change], told: Sequence[NodeFailure]) -> None:
+        """Tell what changed; of one that was ejected when its log has been read."""
+        waiting = {failure.node for failure in told if self._waits_for_log(resource, failure)}
+        held = [change for change in changes if change.node in waiting]
+        if held:
+            self._untold[resource.metadata.key] = held
+        latest = {change.node: change for change in changes if change.node not in waiting}
+        self._announcer.announce(resource, list(latest.values()), told, lambda name: self._world.nodes.get("", name))
+
+    def _waits_for_log(self, resource: SchedExt, failure: NodeFailure) -> bool:
+        pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
+        if pod is None or failure.reason not in WITH_LOG:
+            return False
+        # Between its end and its back-off there is no log of a previous container yet.
+        if any(status.state.ended for status in pod.status.container_statuses):
+            return True
+        crash = find_crash(pod)
+        return crash is not None and self._crash_logs.is_reading(crash)
+
+    def _forget(self, resource: Key) -> None:
+        self._untold.pop(resource, None)
+        self._judgements.forget_resource(resource)
+        self._announcer.forget(resource)
 
     def _complete(self, resource: SchedExt, failures: Sequence[NodeFailure]) -> list[NodeFailure]:
         """Failures with what the schedulers' logs say of them."""
         completed = []
         for failure in failures:
             pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
-            crash = find_crash(pod) if pod and failure.reason == CRASH_LOOPING else None
+            crash = find_crash(pod) if pod and failure.reason in WITH_LOG else None
             if crash is None:
                 completed.append(failure)
                 continue

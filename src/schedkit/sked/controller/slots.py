@@ -12,7 +12,7 @@ from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.objects import Node, Pod
 
-NONE = "none"  # a person's word: no scheduler is to run here
+NONE = "none"  # no scheduler is to run here: a person's word, or ours where the kernel is unfit
 PENDING = "pending"  # the old scheduler is on its way out, and the new one not yet in
 
 
@@ -43,6 +43,11 @@ class Decision:
     contested: bool = False  # whether it takes a label to say so
     reserved: str = ""  # what a person wrote
     participants: tuple[Claim, ...] = ()  # whose DaemonSets have to follow the label
+
+    @property
+    def keeps_off(self) -> bool:
+        """Whether nobody is to have it, as the kernel cannot run what those who want it ask for."""
+        return self.contested and self.winner is None and not self.reserved
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ def read_slot(node: Node) -> Slot:
 def decide(
     able: Sequence[Claim],
     refused: Sequence[Claim],
+    kept_off: Sequence[Claim],
     slot: Slot,
     occupants: Sequence[Occupant],
     accepts: Callable[[Claim], Sequence[str]],
@@ -93,37 +99,43 @@ def decide(
 ) -> Decision:
     """Who is to have a slot: of those that could run there, the strongest first.
 
-    The pods of `refused` cannot be created now; they would be there all at once as soon as they can.
+    The pods of `refused` cannot be created now; they would be there all at once as soon as they can. `kept_off` do
+    not want the node as long as its kernel is unfit.
 
     `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
     does not have yet; `strays`, whether a DaemonSet that nobody asks for would start a pod where the slot is free.
     """
     present = [occupant.claim for occupant in occupants if occupant.claim]
-    participants = tuple(dict.fromkeys((*able, *refused, *present)))
+    participants = tuple(dict.fromkeys((*able, *refused, *kept_off, *present)))
     if reserved := slot.reserved:
-        meant = next((claim for claim in able if reserved in accepts(claim)), None)
+        meant = next((claim for claim in (*able, *kept_off) if reserved in accepts(claim)), None)
         others = any(claim is not meant for claim in participants)
         return Decision(meant, others, reserved, participants if others else ())
     if not able:
-        return Decision(None)
+        return Decision(None, True, "", participants) if kept_off else Decision(None)
     winner = next((claim for claim in able if slot.value == claim.slot or may_take(claim)), able[0])
     # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.
     waits = not slot.value and not has_daemonset(winner)
     strangers = [occupant for occupant in occupants if occupant.claim is not winner]
-    alone = len(able) + len(refused) < 2 and (waits or not strays)
+    alone = len(able) + len(refused) + len(kept_off) < 2 and (waits or not strays)
     if alone and not any(stranger.claim or not waits for stranger in strangers):
         return Decision(winner)
     return Decision(winner, True, "", participants)
 
 
-def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant]) -> str:
-    """What the label is to say now: the winner's name once nobody else is there, and until then that it is pending."""
+def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant], *, held: bool = False) -> str:
+    """What the label is to say now: the winner's name once nobody else is there, and until then that it is pending.
+
+    `held`: the kernel has yet to let go of what was attached.
+    """
     if decision.reserved:
         return slot.value
+    if decision.keeps_off:
+        return NONE
     if not decision.contested or decision.winner is None:
         return ""
     mine = decision.winner.slot
-    if slot.value == mine or not occupants:
+    if slot.value == mine or (not occupants and not held):
         return mine
     # Two that are there already gain nothing from one more restart.
     return mine if any(occupant.claim is decision.winner for occupant in occupants) else PENDING

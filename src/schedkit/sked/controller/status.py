@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from schedkit.sked.api.conditions import (
+    ATTACHED,
     CONFLICTED,
     DEGRADED,
     PROGRESSING,
@@ -13,6 +14,7 @@ from schedkit.sked.api.conditions import (
     RECONCILING,
     STALLED,
     SUSPENDED,
+    VERIFIED,
     Reason,
 )
 from schedkit.sked.api.kubernetes import Condition
@@ -26,13 +28,16 @@ from schedkit.sked.api.types import (
     SchedExtStatus,
 )
 from schedkit.sked.api.workloads import resolve_workloads, short_scheduler_name
+from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.failures import shorten
-from schedkit.sked.controller.health import Health
+from schedkit.sked.controller.health import REASONS, Health
 from schedkit.sked.controller.plan import Plan, Trouble
+from schedkit.sked.controller.verification import describe, read_refresh, tell_pool
 
 MESSAGE_LENGTH = 1024
-# Until nodes report, this is all that can be said of kernels.
-ATTACHMENT = "whether the kernels attached it is unknown: no node reports"
+# Without reports this is all that can be said of kernels.
+ATTACHMENT = "whether the kernels attached it is unknown: {}"
+INSTALL = "; the agent tells it: kubectl apply -k config/default, or agent.enabled=true in the chart"
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
@@ -53,6 +58,7 @@ def make_status(
     progressing = _progressing(plan, healths, nodes)
     conditions = [
         _ready(plan, healths, nodes, failures, failed, trouble),
+        _attached(plan, healths, nodes),
         _condition(RECONCILING, progressing.status, progressing.reason, progressing.message),
         _stalled(trouble, failures),
         progressing,
@@ -60,6 +66,9 @@ def make_status(
         _conflicted(healths, nodes, undecided),
         _suspended(resource),
     ]
+    judgements = [health.plan.judgement for health in healths if health.plan.judgement]
+    if told := describe(judgements):
+        conditions.append(_condition(VERIFIED, *told))
     generation = resource.metadata.generation
     images = list(dict.fromkeys(pool.image for pool in pools if pool.image))
     return SchedExtStatus(
@@ -72,6 +81,7 @@ def make_status(
         conditions=_keep_times(resource.status.conditions, conditions, generation, now),
         pools=pools,
         failures=tuple(failures[:FAILURES_TOLD]),
+        last_handled_refresh=read_refresh(resource) if judgements else "",
         failure_count=failed,
     )
 
@@ -79,7 +89,7 @@ def make_status(
 def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedExtStatus:
     """The status while the cluster may not be looked at: everything that is seen there is unknown."""
     conditions = [
-        *(_condition(type_, "Unknown", trouble.reason, trouble.message) for type_ in (READY, RECONCILING)),
+        *(_condition(type_, "Unknown", trouble.reason, trouble.message) for type_ in (READY, ATTACHED, RECONCILING)),
         _condition(STALLED, "True", trouble.reason, trouble.message),
         _condition(PROGRESSING, "Unknown", trouble.reason, trouble.message),
         _condition(DEGRADED, "True", trouble.reason, trouble.message),
@@ -101,7 +111,7 @@ def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedEx
 def make_unreadable_status(generation: int, before: SchedExtStatus, fault: str, now: str) -> SchedExtStatus:
     """The status of a resource whose spec is not understood, as it was stored before there was validation."""
     message = f"spec does not fit its definition: {fault}; its DaemonSets are left as they are"
-    unknown = (RECONCILING, PROGRESSING, CONFLICTED, SUSPENDED)
+    unknown = (ATTACHED, RECONCILING, PROGRESSING, CONFLICTED, SUSPENDED)
     conditions = [
         _condition(READY, "False", Reason.UNREADABLE, message),
         *(_condition(type_, "True", Reason.UNREADABLE, message) for type_ in (STALLED, DEGRADED)),
@@ -128,13 +138,15 @@ def shorten_status(status: SchedExtStatus) -> SchedExtStatus:
 
 def _pool(health: Health) -> PoolStatus:
     claim, seen = health.plan.claim, health.plan.seen
-    return PoolStatus(
+    pool = PoolStatus(
         name=claim.workload.pool,
         daemon_set=seen.metadata.name if seen else "",
         image=claim.workload.sched,
         nodes=health.nodes,
         excluded_by=tuple(str(winner) for winner in health.winners[:WINNERS_TOLD]),
     )
+    runs = seen.spec.template.spec.containers[0].image if seen else ""
+    return tell_pool(health.plan.judgement, runs, pool)
 
 
 def _sum(counts: Sequence[NodeCounts]) -> NodeCounts:
@@ -170,21 +182,65 @@ def _ready(
         where = f"{first.node}: " if first.node else ""
         return _condition(READY, "False", first.reason, f"{failed} nodes fail, first {where}{first.message}")
     if plan.leaving or not all(health.settled for health in healths):
-        return _condition(READY, "False", Reason.PROGRESSING, f"{nodes.ready} of {nodes.desired} pods are ready")
+        told = f"{nodes.ready} of {nodes.desired} pods are ready"
+        if nodes.unknown < nodes.desired:
+            told += f", {nodes.attached} attached"
+        return _condition(READY, "False", Reason.PROGRESSING, told)
     if nodes.desired == 0 and nodes.yielded + nodes.reserved:
         return _condition(READY, "False", Reason.CONFLICTED, "others have every node that this one selects")
     if nodes.desired == 0:
-        return _condition(READY, "True", Reason.NO_NODES, "no node is selected")
+        left_out = f"no node is left: {_nodes(nodes.unfit)} left out as unfit" if nodes.unfit else "no node is selected"
+        return _condition(READY, "True", Reason.NO_NODES, left_out)
     excused = nodes.not_ready + nodes.cordoned
     aside = f", {_nodes(excused)} NotReady or cordoned" if excused else ""
     if any(health.plan.narrowed for health in healths):
         aside += ", somebody else changed which nodes are selected"
-    return _condition(
-        READY, "True", Reason.READY, f"{nodes.ready} of {nodes.desired} pods are ready{aside}; {ATTACHMENT}"
-    )
+    if nodes.unfit:
+        aside += f", {_nodes(nodes.unfit)} left out as unfit"
+    if no_reports := _find_silence(healths):
+        told = f"{nodes.ready} of {nodes.desired} pods are ready{aside}; {ATTACHMENT.format(no_reports)}"
+        return _condition(READY, "True", Reason.READY, told)
+    return _condition(READY, "True", Reason.READY, f"{_tell_attached(nodes)}{aside}")
+
+
+def _attached(plan: Plan, healths: Sequence[Health], nodes: NodeCounts) -> Condition:
+    if plan.resource.spec.suspend:
+        return _condition(ATTACHED, "False", Reason.SUSPENDED, "suspended: no scheduler is run")
+    if nodes.desired == 0:
+        return _condition(ATTACHED, "False", Reason.NO_NODES, "no node is to run it")
+    if no_reports := _find_silence(healths):
+        return _condition(ATTACHED, "Unknown", Reason.NO_AGENTS, f"{ATTACHMENT.format(no_reports)}{INSTALL}")
+    for state, reason in {**REASONS, NodeState.ATTACHING: Reason.ATTACHING}.items():
+        if first := _find_first(healths, state):
+            told = f"{_tell_attached(nodes)}; not {first}"
+            return _condition(ATTACHED, "False", reason, told)
+    if first := _find_first(healths, NodeState.UNKNOWN):
+        return _condition(ATTACHED, "Unknown", Reason.NOT_REPORTED, f"{_tell_attached(nodes)}; unknown of {first}")
+    return _condition(ATTACHED, "True", Reason.ATTACHED, _tell_attached(nodes))
+
+
+def _find_silence(healths: Sequence[Health]) -> str:
+    return next((health.kernels.no_reports for health in healths if health.kernels.no_reports), "")
+
+
+def _find_first(healths: Sequence[Health], state: NodeState) -> str:
+    """The first node in a state, and why it is."""
+    found = [health.kernels.first[state] for health in healths if state in health.kernels.first]
+    if not found:
+        return ""
+    name, judgement = min(found, key=lambda pair: pair[0])
+    return f"{name}: {judgement.message}"
+
+
+def _tell_attached(nodes: NodeCounts) -> str:
+    if nodes.unknown:
+        return f"{nodes.attached} attached, {nodes.unknown} unknown"
+    return f"{nodes.attached} of {nodes.desired} nodes are attached"
 
 
 def _progressing(plan: Plan, healths: Sequence[Health], nodes: NodeCounts) -> Condition:
+    if verifying := next((health.plan.verifying for health in healths if health.plan.verifying), ""):
+        return _condition(PROGRESSING, "True", Reason.VERIFYING, verifying)
     if waiting := next((health.plan.waiting for health in healths if health.plan.waiting), ""):
         return _condition(PROGRESSING, "True", Reason.WAITING_FOR_NODES, waiting)
     if pending := sorted(name for health in healths for name in health.plan.standing.pending):
@@ -196,6 +252,8 @@ def _progressing(plan: Plan, healths: Sequence[Health], nodes: NodeCounts) -> Co
     if plan.resource.spec.suspend or all(health.settled for health in healths):
         return _condition(PROGRESSING, "False", Reason.SETTLED, "everything asked for has been carried out")
     told = f"{nodes.updated} of {nodes.desired} nodes have the newest pod, {nodes.ready} pods are ready"
+    if nodes.unknown < nodes.desired:
+        told += f", {nodes.attached} attached"
     return _condition(PROGRESSING, "True", Reason.ROLLING_OUT, told)
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from schedkit.sked.api.conditions import DEGRADED, RECONCILING, STALLED
+from schedkit.sked.api.conditions import ATTACHED, DEGRADED, RECONCILING, STALLED, VERIFIED
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.types import SchedExt, SchedExtSpec, SchedExtStatus
 from schedkit.sked.controller.execute import Fence
@@ -151,12 +151,12 @@ class StatusWriter:
         known = {condition.type: condition for condition in before}
         for condition in conditions:
             old = known.get(condition.type)
-            if condition.type in (RECONCILING, STALLED):
-                continue  # they repeat what others say, in the words of kstatus
-            if old is None and condition.status == "False":
+            if condition.type in (ATTACHED, RECONCILING, STALLED):
+                continue  # they repeat what others say: Events of nodes, or the same in the words of kstatus
+            if old is None and condition.status == "False" and condition.type != VERIFIED:
                 continue  # how every resource begins is no news
             if old is None or (old.status, old.reason) != (condition.status, condition.reason):
-                is_bad = condition.type == DEGRADED and condition.status == "True"
+                is_bad = (condition.type, condition.status) in ((DEGRADED, "True"), (VERIFIED, "False"))
                 kind: EventType = "Warning" if is_bad else "Normal"
                 self._record(metadata, kind, condition.reason, f"{condition.type}: {condition.message}")
 

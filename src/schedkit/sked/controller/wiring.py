@@ -1,107 +1,31 @@
 """What a change anywhere in the cluster means for which resource and which node: informers in, keys out."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Any, TypeVar
-
-import msgspec
 
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
-from schedkit.sked.controller.daemonsets import MANAGED_BY, SLOT
+from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.failures import read_node
+from schedkit.sked.controller.informers import Informers
 from schedkit.sked.controller.objects import (
-    DAEMONSETS,
-    EVENTS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    SCHEDEXTS,
     DaemonSet,
     FailedCreate,
     Namespace,
     Node,
     Pod,
 )
-from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.reports import (
+    AgentPod,
+    NodeReport,
+    same_sight,
+)
 from schedkit.sked.controller.slots import read_slot
-from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about, find_resource
-from schedkit.sked.kube.client import Client
-from schedkit.sked.kube.informer import Informer
+from schedkit.sked.controller.world import ADOPT, CONTROLLER, MAKER, World, find_resource
 from schedkit.sked.kube.objects import Key
-from schedkit.sked.kube.store import by_controller
 
-ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
 Wake = Callable[[Key], None]
-Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
-
-
-@dataclass(frozen=True)
-class Informers:
-    """One for each kind that the operator looks at."""
-
-    resources: Informer[SchedExt]
-    daemonsets: Informer[DaemonSet]
-    pods: Informer[Pod]
-    nodes: Informer[Node]
-    failed_creates: Informer[FailedCreate]
-    namespaces: Informer[Namespace]
-
-    @property
-    def needed(self) -> Sequence[Informer[Any]]:
-        """Those without which nothing can be planned."""
-        return (self.resources, self.daemonsets, self.pods, self.nodes)
-
-    @property
-    def optional(self) -> Sequence[Informer[Any]]:
-        """Those of which each serves one feature."""
-        return (self.failed_creates, self.namespaces)
-
-
-def make_informers(client: Client) -> Informers:
-    """Informers on all that a plan looks at: everything there is, as a slot is wanted across namespaces."""
-    labels = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
-    return Informers(
-        Informer(client, SCHEDEXTS, SchedExt, indexes={MAKER: _by_daemonset}, transform=_trim),
-        # All of them, not only ours: one of somebody else's may have a name that we need.
-        Informer(client, DAEMONSETS, DaemonSet, indexes={CONTROLLER: by_controller}, transform=_trim),
-        Informer(
-            client,
-            PODS,
-            Pod,
-            label_selector=labels,
-            indexes={CONTROLLER: by_controller, MAKER: _by_maker, NODE: lambda pod: (read_node(pod),)},
-            transform=_trim,
-        ),
-        Informer(client, NODES, Node, transform=_trim_node),
-        Informer(
-            client,
-            EVENTS,
-            FailedCreate,
-            field_selector="involvedObject.kind=DaemonSet,reason=FailedCreate",
-            indexes={ABOUT: lambda event: (about(event.metadata.namespace, event.involved_object.uid),)},
-            transform=_trim,
-        ),
-        Informer(client, NAMESPACES, Namespace, label_selector=f"{ANY_PRIORITY}=true", transform=_trim),
-    )
-
-
-def make_world(informers: Informers, namespaces: Collection[str] = ()) -> World:
-    """What the informers know, as one value."""
-    return World(
-        resources=informers.resources.store,
-        daemonsets=informers.daemonsets.store,
-        pods=informers.pods.store,
-        nodes=informers.nodes.store,
-        failed_creates=informers.failed_creates.store,
-        free_namespaces=informers.namespaces.store,
-        unreadable=informers.resources.unreadable,
-        informers=informers.needed,
-        placement=Placement(informers.nodes.store),
-        namespaces=namespaces,
-    )
 
 
 class Wiring:
@@ -114,7 +38,9 @@ class Wiring:
         wake: Wake,
         wake_soon: Wake,
         wake_node: Callable[[str], None],
+        wake_report: Callable[[str], None],
         forget_pod: Callable[[str], None],
+        forget_node: Callable[[str], None],
         forget_daemonset: Callable[[str], None],
         forget_resource: Wake,
         ceiling: int,
@@ -124,7 +50,9 @@ class Wiring:
         self._wake = wake
         self._wake_soon = wake_soon
         self._wake_node = wake_node
+        self._wake_report = wake_report
         self._forget_pod = forget_pod
+        self._forget_node = forget_node
         self._forget_daemonset = forget_daemonset
         self._forget_resource = forget_resource
         self._ceiling = ceiling
@@ -139,7 +67,9 @@ class Wiring:
         informers.nodes.on_change(self._see_node)
         informers.failed_creates.on_change(self._see_failed_create)
         informers.namespaces.on_change(self._see_namespace)
-        for informer in informers.needed:
+        informers.reports.on_change(self._see_report)
+        informers.agents.on_change(self._see_agent)
+        for informer in (*informers.needed, *informers.reporting):
             informer.on_sync_change(self._wake_all)
 
     def note_refused_node(self, name: str, why: str) -> None:
@@ -150,6 +80,16 @@ class Wiring:
         self._world.refused_nodes.update({name: why} if why else {})
         for claim in self._world.decision(name).participants:
             self._wake(claim.owner)
+        if self._world.namespaces:
+            self._decide(name)  # see World._is_left_to_others
+
+    def note_verified(self, claim: Claim, *, may_run: bool) -> None:
+        """Keep in mind whether a claim's image may run: until then it takes no node that somebody else could have."""
+        known = self._world.verified
+        if known is None or may_run == (claim.identity in known):
+            return
+        (known.add if may_run else known.discard)(claim.identity)
+        self.look_again([claim])
 
     def look_again(self, claims: Iterable[Claim]) -> None:
         """Decide again of all nodes of some claims."""
@@ -164,6 +104,8 @@ class Wiring:
         self._wake(known.metadata.key)
         if new is None:
             self._forget_resource(known.metadata.key)
+            for claim in self._world.placement.claims(known.metadata.key):
+                (self._world.verified or set()).discard(claim.identity)
         if old is None or new is None or _claims_differ(old, new):
             self._put_claims(known.metadata.key, new, {found.metadata.uid for found in (old, new) if found})
 
@@ -196,6 +138,8 @@ class Wiring:
             world.forget_daemonset((old or known).metadata.uid)
             self._forget_daemonset((old or known).metadata.uid)
         if old is None or new is None or _ownership(old) != _ownership(new) or _selection(old) != _selection(new):
+            if new:
+                world.note_work(new, world.pods_of(new))
             names = {read_node(pod) for version in (old, new) if version for pod in world.pods_of(version)}
             names.update(world.note_stray(known.metadata.key))
             for claim in world.placement.named(known.metadata.key):
@@ -216,7 +160,8 @@ class Wiring:
             self._wake_soon(owner)
             # The first pod shows that they can be created; and after the last one that is open again.
             first_or_last = (old is None or new is None) and world.count_pods(daemonset) <= 1
-            if first_or_last and (claim := world.find_claim(daemonset)):
+            worked = world.note_work(daemonset, [new] if new else ())
+            if (first_or_last or worked) and (claim := world.find_claim(daemonset)):
                 world.note_refusal(daemonset, self._now())
                 self.look_again([claim])
         for name in {read_node(version) for version in (old, new) if version}:
@@ -237,15 +182,16 @@ class Wiring:
         changed = world.placement.see_node(old, new)
         is_other = old is None or new is None or _health(old) != _health(new)
         if new is None:
-            world.refused_nodes.pop(name, None)
+            world.forget_node(name)
+            self._forget_node(name)
         if not changed and not is_other and old and new and not self._may_matter(old, new):
             return
         if changed or is_other:  # how many nodes there are, and how they are, is in the status
             for owner in before | {claim.owner for claim in world.placement.on(name)}:
                 self._wake_soon(owner)
         if is_other and world.is_complete:
-            # A claim that has yet to show that its pods can be created does so on a node that is ready.
-            self.look_again(claim for claim in world.placement.on(name) if not world.has_pods(claim))
+            # A claim that has yet to show that its pods can work does so on a node that is ready.
+            self.look_again(claim for claim in world.placement.on(name) if not world.has_worked(claim))
         self._decide(name)
 
     def _may_matter(self, old: Node, new: Node) -> bool:
@@ -253,6 +199,37 @@ class Wiring:
         if read_slot(old) != read_slot(new):
             return True
         return old.metadata.labels != new.metadata.labels and self._world.has_narrowed
+
+    def _see_report(self, old: NodeReport | None, new: NodeReport | None) -> None:
+        known = new or old
+        if known is None:
+            return
+        name = known.metadata.name
+        if old is None or new is None or not same_sight(old, new):
+            self._see_kernel(name)
+        self._look_at_report(name)
+
+    def _see_agent(self, old: AgentPod | None, new: AgentPod | None) -> None:
+        is_first_or_last = (old is None or new is None) and len(self._world.sight.agents) <= 1
+        if is_first_or_last:  # which every status tells
+            for key in self._world.resources.all_keys():
+                self._wake_soon(key)
+        for name in {agent.spec.node_name for agent in (old, new) if agent}:
+            self._see_kernel(name)
+
+    def _see_kernel(self, name: str) -> None:
+        """Something else is known of a node's kernel: who has the node is told, and who waits for it or is kept off."""
+        world = self._world
+        if holder := world.find_holder(name):
+            self._wake_soon(holder.owner)
+        if world.is_decided(name) or any(claim.resource.spec.skip_unfit_nodes for claim in world.placement.on(name)):
+            self._decide(name)
+
+    def _look_at_report(self, name: str) -> None:
+        """Have a report looked at that does not say who has its node."""
+        report = self._world.sight.reports.get("", name)
+        if report and self._world.is_complete and report.status.sched_ext != self._world.name_holder(report):
+            self._wake_report(name)
 
     def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
         event = new or old
@@ -296,6 +273,7 @@ class Wiring:
         labelled = node is not None and (SLOT in node.metadata.labels or SLOT in node.metadata.annotations)
         if was_decided or labelled or world.is_decided(name):
             self._wake_node(name)
+        self._look_at_report(name)
 
     def _make_claims(self, resource: SchedExt | None) -> tuple[Claim, ...]:
         if resource is None:
@@ -316,18 +294,6 @@ class Wiring:
                 self._decide(node.metadata.name)
 
 
-def _by_daemonset(resource: SchedExt) -> Iterable[str]:
-    """An index function: the names of the DaemonSets that a resource has, or last had."""
-    names = {resource.metadata.name, *(pool.daemon_set for pool in resource.status.pools if pool.daemon_set)}
-    return (str(Key(resource.metadata.namespace, name)) for name in names)
-
-
-def _by_maker(pod: Pod) -> Iterable[str]:
-    """An index function: the name of the DaemonSet that made a pod, which may be gone."""
-    owner = pod.metadata.controller
-    return (str(Key(pod.metadata.namespace, owner.name)),) if owner and owner.kind == "DaemonSet" else ()
-
-
 def _ownership(daemonset: DaemonSet) -> tuple[object, ...]:
     """Whose it is, who may have it, and whether it is going."""
     metadata = daemonset.metadata
@@ -339,8 +305,8 @@ def _selection(daemonset: DaemonSet) -> tuple[object, ...]:
     return pod.node_selector, pod.affinity
 
 
-def _health(node: Node) -> tuple[bool, bool]:
-    return node.is_ready, node.spec.unschedulable
+def _health(node: Node) -> tuple[object, ...]:
+    return node.is_ready, node.spec.unschedulable, node.status.node_info
 
 
 def _claims_differ(old: SchedExt, new: SchedExt) -> bool:
@@ -349,16 +315,3 @@ def _claims_differ(old: SchedExt, new: SchedExt) -> bool:
 
 def _is_going(resource: SchedExt) -> bool:
     return resource.metadata.deletion_timestamp is not None
-
-
-def _trim(item: Item) -> Item:
-    """An object without annotations that nobody here reads: they are long, and some change with every heartbeat."""
-    annotations = item.metadata.annotations
-    kept = {name: annotations[name] for name in (ADOPT, SLOT) if name in annotations}
-    return msgspec.structs.replace(item, metadata=msgspec.structs.replace(item.metadata, annotations=kept))
-
-
-def _trim_node(node: Node) -> Node:
-    """Of a node's conditions only whether it is ready: the others change more often."""
-    ready = tuple(condition for condition in node.status.conditions if condition.type == "Ready")
-    return msgspec.structs.replace(_trim(node), status=msgspec.structs.replace(node.status, conditions=ready))

@@ -1,19 +1,22 @@
 """What is known of the cluster: what the informers hold, and what follows from it for each node."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from schedkit.sked.api.kubernetes import Toleration
+from schedkit.sked.api.names import KIND
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
-from schedkit.sked.api.types import KIND, SchedExt
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import MANAGED_BY, remove_slot
-from schedkit.sked.controller.failures import ENDED, is_unschedulable, late_in
+from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.reports import NodeReport
 from schedkit.sked.controller.scheduling import could_run
+from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.slots import NONE, NOWHERE, PENDING, Decision, Occupant, Standing, decide, read_slot
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
@@ -37,17 +40,21 @@ class World:
     nodes: Store[Node]
     failed_creates: Store[FailedCreate]
     free_namespaces: Store[Namespace]  # whose resources may have any priority
+    sight: Sight
     unreadable: Mapping[Key, Unreadable]  # resources whose newest form is not understood
     informers: Sequence[Informer[Any]]  # without which nothing can be planned
     placement: Placement
     namespaces: Collection[str] = ()  # whose resources are managed by this operator; empty: all
     refused_nodes: dict[str, str] = field(default_factory=dict)  # which cannot be labelled, in the API server's words
+    # The claims whose image may run; None: images are not verified, or only told of.
+    verified: set[Identity] | None = None
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
     _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
     _refused: set[str] = field(default_factory=set)  # DaemonSets none of whose pods may be created
+    _worked: set[str] = field(default_factory=set)  # DaemonSets of which a pod has been ready
     _strays: dict[Key, tuple[Selector, tuple[Toleration, ...]]] = field(default_factory=dict)
-    _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can be made
+    _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can work
     _tried_on: dict[str, dict[Identity, None]] = field(default_factory=dict)
     _late_trials: set[tuple[Identity, str]] = field(default_factory=set)  # nodes that did not get free in time
 
@@ -60,6 +67,28 @@ class World:
     def denied(self) -> str:
         """What may not be looked at, in the API server's words."""
         return next((informer.denied for informer in self.informers if informer.denied), "")
+
+    def find_holder(self, name: str) -> Claim | None:
+        """Who has a node by the plan."""
+        if self.is_decided(name):
+            return self.decision(name).winner
+        return next(iter(self.placement.on(name)), None)
+
+    def name_holder(self, report: NodeReport) -> str:
+        """What a report is to say of who has its node; what other operators' resources have is theirs to say."""
+        told, holder = report.status.sched_ext, self.find_holder(report.metadata.name)
+        if holder:
+            return str(holder.owner) if self.manages(holder.owner) else told
+        return "" if self.manages(Key(told.partition("/")[0], "")) else told
+
+    def note_held(self, node: Node, now: datetime) -> None:
+        """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
+        self.sight.note_held(node, bool(self.find_present(node.metadata.name, now)), now)
+
+    def forget_node(self, name: str) -> None:
+        """A node is gone."""
+        self.refused_nodes.pop(name, None)
+        self.sight.forget_node(name)
 
     def manages(self, resource: Key) -> bool:
         """Whether a resource is this operator's to write for; the others are only looked at."""
@@ -83,6 +112,10 @@ class World:
     def occupants(self, node: str) -> list[Occupant]:
         """The schedulers' pods on a node. A label alone makes none of somebody's pod."""
         return list(self._find_occupants(node))
+
+    def find_present(self, node: str, now: datetime) -> list[Occupant]:
+        """Those of them that are really there: not those whose end nobody will ever tell, as their node is dead."""
+        return [occupant for occupant in self._find_occupants(node) if not is_overdue(occupant.pod, now)]
 
     def accepts(self, claim: Claim) -> tuple[str, ...]:
         """The values of the label on a node that mean a claim: its own, and the resource's name for people."""
@@ -116,6 +149,20 @@ class World:
         """Whether there is a pod of a claim's, which shows that they can be created."""
         seen = self.daemonsets.get(*claim.key)
         return seen is not None and self.count_pods(seen) > 0
+
+    def has_worked(self, claim: Claim) -> bool:
+        """Whether a pod of a claim's has been ready: they can be created, and their image pulled."""
+        seen = self.daemonsets.get(*claim.key)
+        return seen is not None and seen.metadata.uid in self._worked
+
+    def note_work(self, daemonset: DaemonSet, pods: Iterable[Pod]) -> bool:
+        """Keep in mind whether a pod of a DaemonSet has been ready, until it has none; whether that changed."""
+        uid = daemonset.metadata.uid
+        worked = self.count_pods(daemonset) > 0 and (uid in self._worked or any(map(is_ready, pods)))
+        if worked == (uid in self._worked):
+            return False
+        (self._worked.add if worked else self._worked.discard)(uid)
+        return True
 
     def count_pods(self, daemonset: DaemonSet) -> int:
         return self.pods.count(CONTROLLER, daemonset.metadata.uid)
@@ -170,6 +217,7 @@ class World:
     def forget_daemonset(self, uid: str) -> None:
         """A DaemonSet is gone."""
         self._refused.discard(uid)
+        self._worked.discard(uid)
         self._narrowed.pop(uid, None)
 
     def refresh(self, name: str) -> set[Key]:
@@ -202,14 +250,18 @@ class World:
         occupants = self.occupants(name)
         strays = any(could_run(*stray, node) for stray in self._strays.values())
         alone = len(claims) < 2 and not strays
-        if not slot.value and alone and all(occupant.claim in claims for occupant in occupants):
+        kept_off = [claim for claim in claims if self._is_kept_off(claim, node)]
+        if not slot.value and alone and not kept_off and all(occupant.claim in claims for occupant in occupants):
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
         # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
         refused = [claim for claim in claims if self._is_refused(claim) and not self._keeps_trying_on(claim, name)]
+        if name not in self.refused_nodes:
+            refused += [claim for claim in claims if claim not in able and self._is_left_to_others(claim)]
         return decide(
             able,
             refused,
+            kept_off,
             slot,
             occupants,
             self.accepts,
@@ -221,8 +273,13 @@ class World:
     def _is_able(self, claim: Claim, node: Node) -> bool:
         """Whether nothing that has been seen keeps a claim's pods off a node that it could run on."""
         seen = self.daemonsets.get(*claim.key)
-        if seen is None:  # which in a namespace of somebody else's nobody may ever make
-            return self.manages(claim.owner)
+        if self._is_kept_off(claim, node):
+            return False
+        if seen is None and not self.manages(claim.owner):
+            # In a namespace of somebody else's only the label shows that somebody is about to make one.
+            return read_slot(node).value == claim.slot
+        if seen is None:
+            return self.verified is None or claim.identity in self.verified
         if not may_touch(seen, claim) or self._is_refused(claim):
             return False
         narrowed = self.find_narrowed(seen, claim)
@@ -233,6 +290,21 @@ class World:
             return True
         pods = self.pods.find(NODE, node.metadata.name)
         return not any(is_unschedulable(pod) for pod in pods if _owner_uid(pod) == seen.metadata.uid)
+
+    def _is_kept_off(self, claim: Claim, node: Node) -> bool:
+        """Whether a claim is to be kept off a node whose kernel cannot run it; unknown changes nothing."""
+        if not claim.resource.spec.skip_unfit_nodes:
+            return False
+        report = self.sight.find_fresh(node)
+        return report.is_unfit if report else read_slot(node) == (NONE, NONE)
+
+    def _is_left_to_others(self, claim: Claim) -> bool:
+        """Whether another operator may make a claim's DaemonSet at any moment, or nobody ever.
+
+        Two operators that made theirs at the same time would have two schedulers on a node. So each of them says on the
+        node first that it takes it, and of two who say so at once the API server refuses one.
+        """
+        return not self.manages(claim.owner) and self.daemonsets.get(*claim.key) is None
 
     def find_narrowed(self, seen: DaemonSet, claim: Claim) -> Selector | None:
         """The nodes that are left to a DaemonSet whose selection somebody else narrowed; None: nobody did."""
@@ -255,8 +327,8 @@ class World:
                 yield name, node
 
     def _may_take(self, claim: Claim, node: str) -> bool:
-        """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can be made."""
-        if self.has_pods(claim):
+        """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can work."""
+        if self.has_worked(claim) or any(occupant.claim is claim for occupant in self._find_occupants(node)):
             return True
         trial = self._trials.get(claim.identity, "")
         if not self._may_try(claim, trial):

@@ -2,17 +2,21 @@
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 
-@dataclass
 class Backoff:
     """Exponential, bounded, and jittered, so that many clients of one server do not come back in one moment."""
 
-    base_seconds: float
-    cap_seconds: float
-    choose: Callable[[float, float], float] = random.uniform
-    failures: int = 0
+    def __init__(
+        self,
+        base_seconds: float,
+        cap_seconds: float,
+        choose: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.base_seconds = base_seconds
+        self.cap_seconds = cap_seconds
+        self.choose = choose
+        self.failures = 0
 
     def next_delay(self) -> float:
         """Count one more failure and say how long to wait: somewhere from half the full delay to all of it."""

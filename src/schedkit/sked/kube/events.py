@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -120,8 +119,8 @@ class Recorder:
         self._clock = clock
         self._now = now
         self._waiting: asyncio.Queue[Happening] = asyncio.Queue(WAITING)
-        self._series: OrderedDict[Happening, _Series] = OrderedDict()
-        self._buckets: OrderedDict[tuple[str, str, str, str], _Bucket] = OrderedDict()
+        self._series: dict[Happening, _Series] = {}  # the longest unseen first
+        self._buckets: dict[str, _Bucket] = {}  # likewise
 
     def record(self, regarding: ObjectReference, type: EventType, reason: str, action: str, note: str) -> None:
         """Note that something happened to an object. Never waits; when too much happens at once, some is dropped."""
@@ -159,7 +158,7 @@ class Recorder:
         moment = self._clock()
         series = self._series.get(happening)
         if series is not None and moment - series.seen_at < SERIES_END_SECONDS:
-            self._series.move_to_end(happening)
+            self._series[happening] = self._series.pop(happening)
             series.count += 1
             series.last = self._now()
             series.seen_at = moment
@@ -172,7 +171,7 @@ class Recorder:
             _logger.debug("event held back", extra=fields(reason=happening.reason, object=happening.regarding.name))
 
     def _allow(self, regarding: ObjectReference, moment: float) -> bool:
-        key = (regarding.kind, regarding.namespace, regarding.name, regarding.uid)
+        key = regarding.uid or f"{regarding.kind} {regarding.namespace}/{regarding.name}"
         bucket = self._buckets.pop(key, None) or _Bucket(BURST, moment)
         bucket.tokens = min(BURST, bucket.tokens + (moment - bucket.at) / REFILL_SECONDS)
         bucket.at = moment
@@ -241,7 +240,7 @@ def _shorten(text: str, longest: int) -> str:
     return text if len(encoded) <= longest else encoded[: longest - 3].decode(errors="ignore") + "…"
 
 
-def _remember(memory: OrderedDict[Known, Value], key: Known, value: Value) -> None:
+def _remember(memory: dict[Known, Value], key: Known, value: Value) -> None:
     memory[key] = value
     if len(memory) > REMEMBERED:
-        memory.popitem(last=False)
+        del memory[next(iter(memory))]

@@ -105,6 +105,11 @@ class Family(Generic[Metric]):
             metric = self._metrics[values] = self._make()
         return metric
 
+    def forget(self, *values: str) -> None:
+        """Drop the metrics whose label values begin with these: what they are about is gone."""
+        for known in [known for known in self._metrics if known[: len(values)] == values]:
+            del self._metrics[known]
+
     def render(self) -> Iterator[str]:
         """Lines of the text format."""
         if not self._metrics:

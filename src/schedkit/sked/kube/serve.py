@@ -1,16 +1,14 @@
 """What the operator serves: its health, to the kubelet; its metrics, to those who may see them."""
 
-import errno
 import logging
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import Self
 from urllib.parse import parse_qs
 
-from schedkit.errors import UnavailableError, UsageError
+from schedkit.errors import UnavailableError
+from schedkit.sked.kube.addresses import Address, listen
 from schedkit.sked.kube.authorization import AuthorizationVerdict, Gate
 from schedkit.sked.kube.http import Application, HttpResponse, Listener, Request
 from schedkit.sked.kube.logs import fields
@@ -23,24 +21,6 @@ _REFUSALS = {
     AuthorizationVerdict.FORBIDDEN: (403, "Forbidden\n"),
     AuthorizationVerdict.UNDECIDED: (503, "the API server did not say whether you may\n"),
 }
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where to listen; an empty host is every address there is."""
-
-    host: str
-    port: int
-
-
-def parse_address(text: str) -> Address | None:
-    """An address as controller-runtime's flags take it: `:8081`, `host:8081`, `[::1]:8081`; `0` is none at all."""
-    if text in ("", "0"):
-        return None
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{text!r} is no address to listen on", hint="write :8081, host:8081, or 0 for none")
-    return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
 class Server:
@@ -56,7 +36,7 @@ class Server:
 
     async def __aenter__(self) -> Self:
         try:
-            listening = _listen(self._address)
+            listening = listen(self._address)
         except OSError as error:
             where = f"{self._address.host}:{self._address.port}"
             raise UnavailableError(f"cannot serve {self.name} on {where}: {error.strerror}") from error
@@ -101,20 +81,6 @@ def make_metrics_application(registry: MetricsRegistry, gate: Gate | None) -> Ap
         return HttpResponse(body=registry.render(), content_type=CONTENT_TYPE)
 
     return serve_metrics
-
-
-def _listen(address: Address) -> socket.socket:
-    """A socket on an address; on every one, of both kinds, where the host has both."""
-    if address.host:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        return socket.create_server((address.host, address.port), family=family)
-    if socket.has_dualstack_ipv6():
-        try:
-            return socket.create_server(("", address.port), family=socket.AF_INET6, dualstack_ipv6=True)
-        except OSError as error:
-            if error.errno != errno.EADDRNOTAVAIL:  # version 6 is there, and switched off
-                raise
-    return socket.create_server(("", address.port))
 
 
 def _probe(name: str, checks: Mapping[str, Check], one: str, *, verbose: bool) -> HttpResponse:

@@ -1,17 +1,51 @@
 """What an informer knows, found by name or by an index."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from schedkit.sked.kube.objects import HasMetadata, Key, ObjectMeta
 
 Item = TypeVar("Item", bound=HasMetadata)
+Group = TypeVar("Group", bound=Hashable)
+Member = TypeVar("Member", bound=Hashable)
 Index = Callable[[Item], Iterable[str]]
 MOST_PARTS = 4096  # that a store knows at a time
 UNIQUE = ("uid", "resource_version")  # of metadata: no two objects have the same
+
+
+class Groups(Generic[Group, Member]):
+    """Sets that keep their order. Most have one member, which is held without a set: that would take 250 bytes more."""
+
+    def __init__(self) -> None:
+        self._groups: dict[Group, Member | dict[Member, None]] = {}
+
+    def find(self, group: Group) -> Collection[Member]:
+        """The members of a group."""
+        found = self._groups.get(group)
+        if found is None:
+            return ()
+        return cast(Collection[Member], found.keys() if type(found) is dict else (found,))
+
+    def add(self, group: Group, member: Member) -> None:
+        """Have a member in a group."""
+        found = self._groups.setdefault(group, member)
+        if type(found) is dict:
+            found[member] = None
+        elif found != member:
+            self._groups[group] = {cast(Member, found): None, member: None}
+
+    def remove(self, group: Group, member: Member) -> None:
+        """Have a member out of a group; fine when it is not there."""
+        found = self._groups.get(group)
+        if type(found) is dict:
+            found.pop(member, None)
+            if len(found) == 1:
+                (self._groups[group],) = found
+        elif found == member:
+            del self._groups[group]
 
 
 class Store(Generic[Item]):
@@ -21,7 +55,7 @@ class Store(Generic[Item]):
         self._items: dict[Key, Item] = {}
         self._interner = Interner()
         self._functions = dict(indexes or {})
-        self._indexes: dict[str, dict[str, dict[Key, None]]] = {name: {} for name in self._functions}
+        self._indexes: dict[str, Groups[str, Key]] = {name: Groups() for name in self._functions}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -39,11 +73,11 @@ class Store(Generic[Item]):
 
     def find(self, index: str, value: str) -> list[Item]:
         """The objects for which an index function gives this value."""
-        return [self._items[key] for key in self._indexes[index].get(value, ())]
+        return [self._items[key] for key in self._indexes[index].find(value)]
 
     def count(self, index: str, value: str) -> int:
         """How many these are, without looking at each."""
-        return len(self._indexes[index].get(value, ()))
+        return len(self._indexes[index].find(value))
 
     def put(self, item: Item) -> Item | None:
         """Store an object and give the one that was there."""
@@ -65,13 +99,11 @@ class Store(Generic[Item]):
         for name, function in self._functions.items():
             before = set(function(old)) if old is not None else set()
             after = set(function(new)) if new is not None else set()
-            entries = self._indexes[name]
+            index = self._indexes[name]
             for value in before - after:
-                entries[value].pop(key, None)
-                if not entries[value]:
-                    del entries[value]
+                index.remove(value, key)
             for value in after - before:
-                entries.setdefault(value, {})[key] = None
+                index.add(value, key)
 
 
 def by_controller(item: HasMetadata) -> Iterable[str]:
@@ -106,8 +138,8 @@ class Interner:
         unique = UNIQUE if type(struct) is ObjectMeta else ()
         for name in struct.__struct_fields__:
             value = getattr(struct, name)
-            kind = type(value)
-            if kind is str:
+            kind: Any = type(value)
+            if kind is str or _holds_numbers(kind):
                 if name not in unique:
                     put(struct, name, known.setdefault(value, value))
             elif kind is dict:
@@ -118,10 +150,21 @@ class Interner:
                 for inner in value:
                     if isinstance(inner, msgspec.Struct):
                         self._share(inner)
-                with suppress(TypeError):  # one that holds a dictionary cannot be looked up
+                try:
                     put(struct, name, known.setdefault(value, value))
+                except TypeError:  # one that holds a dictionary, as containers do, is looked up by what it says
+                    put(struct, name, known.setdefault((type(struct), name, msgspec.json.encode(value)), value))
             elif isinstance(value, msgspec.Struct):
                 self._share(value)
+
+
+@cache
+def _holds_numbers(kind: type) -> bool:
+    """Whether a type is a struct of numbers only, as counts are, of which thousands say the same."""
+    if not issubclass(kind, msgspec.Struct):
+        return False
+    types = (getattr(field.type, "__origin__", field.type) for field in msgspec.structs.fields(kind))  # of Annotated
+    return all(found in (int, bool) for found in types)
 
 
 def same_projection(old: HasMetadata, new: HasMetadata) -> bool:

@@ -1,0 +1,89 @@
+"""What changed in kernels, told as Events and counted as metrics: each once, and in waves by number."""
+
+from collections.abc import Callable, Sequence
+
+from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt
+from schedkit.sked.controller.attachment import NodeState, parse_time
+from schedkit.sked.controller.health import REASONS
+from schedkit.sked.controller.judgements import TOLD, Change
+from schedkit.sked.controller.objects import Node
+from schedkit.sked.kube.events import EventType
+from schedkit.sked.kube.metrics import MetricsRegistry
+from schedkit.sked.kube.objects import Key, ObjectMeta
+
+NODES_TOLD = 10  # of one turn: each of more nodes is one of a number in the resource's Event
+ATTACH_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+WORDS = {
+    NodeState.ATTACHED: "attached on",
+    NodeState.EJECTED: "left the kernel on",
+    NodeState.FOREIGN: "another scheduler is attached on",
+    NodeState.UNFIT: "cannot run on",
+}
+Record = Callable[[ObjectMeta, EventType, str, str], None]  # about what, how grave, the reason, a sentence
+
+
+class Announcer:
+    """Records Events of resources and nodes, and keeps the metrics."""
+
+    def __init__(self, record: Record, record_node: Record, registry: MetricsRegistry) -> None:
+        self._record = record
+        self._record_node = record_node
+        one = ("namespace", "name")
+        self._nodes = registry.gauge("sked_nodes", "Nodes of a resource by what their kernels say.", (*one, "state"))
+        self._seconds = registry.histogram(
+            "sked_attach_seconds",
+            "From the start of a scheduler's container to its being attached.",
+            one,
+            bounds=ATTACH_BOUNDS,
+        )
+        self._ejections = registry.counter(
+            "sked_ejections_total", "Times that a scheduler left a kernel without being told to.", one
+        )
+
+    def count(self, resource: Key, nodes: NodeCounts | None) -> None:
+        """How many of a resource's nodes are in which state now."""
+        for state in NodeState:
+            if state is not NodeState.ATTACHING:
+                self._nodes.of(*resource, state).set(getattr(nodes, state) if nodes else 0)
+
+    def forget(self, resource: Key) -> None:
+        """A resource is gone."""
+        for family in (self._nodes, self._seconds, self._ejections):
+            family.forget(*resource)
+
+    def measure(self, resource: Key, changes: Sequence[Change]) -> None:
+        """Count what changed."""
+        for change in changes:
+            since = parse_time(change.after.since)
+            if change.after.state is NodeState.ATTACHED and since and change.started:
+                # A container's start is told in whole seconds: it may seem to be after what it did.
+                self._seconds.of(*resource).observe(max(0.0, (since - change.started).total_seconds()))
+            if change.after.state is NodeState.EJECTED:
+                self._ejections.of(*resource).increase()
+
+    def announce(
+        self,
+        resource: SchedExt,
+        changes: Sequence[Change],
+        failures: Sequence[NodeFailure],
+        find_node: Callable[[str], Node | None],
+    ) -> None:
+        """Tell what changed: of a few nodes each, of many how many."""
+        messages = {failure.node: failure.message for failure in failures}
+        for state in TOLD:
+            reason = REASONS.get(state, Reason.ATTACHED)
+            found = sorted(
+                (change for change in changes if change.after.state is state), key=lambda change: change.node
+            )
+            if not found:
+                continue
+            kind: EventType = "Normal" if state is NodeState.ATTACHED else "Warning"
+            first = found[0]
+            told = messages.get(first.node, first.after.message) or first.after.ops
+            more = f" and {len(found) - 1} more nodes" if len(found) > 1 else ""
+            self._record(resource.metadata, kind, reason, f"{WORDS[state]} {first.node}{more}: {told}")
+            for change in found if len(found) <= NODES_TOLD else ():
+                if node := find_node(change.node):
+                    told = messages.get(change.node, change.after.message) or f"attached {change.after.ops}"
+                    self._record_node(node.metadata, kind, reason, f"SchedExt {resource.metadata.key}: {told}")

@@ -1,0 +1,165 @@
+"""What the operator looks at in a cluster: one informer for each kind, and of each object what is read of it."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from schedkit.sked.api.kubernetes import Affinity
+from schedkit.sked.api.types import SchedExt
+from schedkit.sked.controller.daemonsets import MANAGED_BY, SLOT
+from schedkit.sked.controller.failures import read_node
+from schedkit.sked.controller.objects import (
+    DAEMONSETS,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    SCHEDEXTS,
+    DaemonSet,
+    FailedCreate,
+    Namespace,
+    Node,
+    Pod,
+)
+from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.reports import (
+    AGENT_LABELS,
+    REPORTS,
+    AgentPod,
+    NodeReport,
+    by_node,
+    trim_agent,
+    trim_report,
+)
+from schedkit.sked.controller.sight import Sight
+from schedkit.sked.controller.verification import REFRESH
+from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.informer import Informer
+from schedkit.sked.kube.objects import Key
+from schedkit.sked.kube.store import by_controller
+
+ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
+NO_AFFINITY = Affinity()
+Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
+
+
+@dataclass(frozen=True)
+class Informers:
+    """One for each kind that the operator looks at."""
+
+    resources: Informer[SchedExt]
+    daemonsets: Informer[DaemonSet]
+    pods: Informer[Pod]
+    nodes: Informer[Node]
+    failed_creates: Informer[FailedCreate]
+    namespaces: Informer[Namespace]
+    reports: Informer[NodeReport]
+    agents: Informer[AgentPod]
+
+    @property
+    def needed(self) -> Sequence[Informer[Any]]:
+        """Those without which nothing can be planned."""
+        return (self.resources, self.daemonsets, self.pods, self.nodes)
+
+    @property
+    def optional(self) -> Sequence[Informer[Any]]:
+        """Those of which each serves one feature."""
+        return (self.failed_creates, self.namespaces, *self.reporting)
+
+    @property
+    def reporting(self) -> Sequence[Informer[Any]]:
+        """Those by which kernels are judged."""
+        return (self.reports, self.agents)
+
+
+def make_informers(client: Client, agents_namespace: str) -> Informers:
+    """Informers on all that a plan looks at: everything there is, as a slot is wanted across namespaces.
+
+    Agents run where the operator does: anybody could call a pod of a namespace of theirs one.
+    """
+    labels = ",".join(f"{name}={value}" for name, value in MANAGED_BY.items())
+    return Informers(
+        Informer(client, SCHEDEXTS, SchedExt, indexes={MAKER: _by_daemonset}, transform=_trim),
+        # All of them, not only ours: one of somebody else's may have a name that we need.
+        Informer(client, DAEMONSETS, DaemonSet, indexes={CONTROLLER: by_controller}, transform=_trim),
+        Informer(
+            client,
+            PODS,
+            Pod,
+            label_selector=labels,
+            indexes={CONTROLLER: by_controller, MAKER: _by_maker, NODE: lambda pod: (read_node(pod),)},
+            transform=_trim_pod,
+        ),
+        Informer(client, NODES, Node, transform=_trim_node),
+        Informer(
+            client,
+            EVENTS,
+            FailedCreate,
+            field_selector="involvedObject.kind=DaemonSet,reason=FailedCreate",
+            indexes={ABOUT: lambda event: (about(event.metadata.namespace, event.involved_object.uid),)},
+            transform=_trim,
+        ),
+        Informer(client, NAMESPACES, Namespace, label_selector=f"{ANY_PRIORITY}=true", transform=_trim),
+        Informer(client, REPORTS, NodeReport, transform=trim_report),
+        Informer(
+            client,
+            PODS,
+            AgentPod,
+            namespaces=[agents_namespace],
+            label_selector=AGENT_LABELS,
+            indexes={NODE: by_node},
+            transform=trim_agent,
+        ),
+    )
+
+
+def make_world(informers: Informers, namespaces: Collection[str] = ()) -> World:
+    """What the informers know, as one value."""
+    return World(
+        resources=informers.resources.store,
+        daemonsets=informers.daemonsets.store,
+        pods=informers.pods.store,
+        nodes=informers.nodes.store,
+        failed_creates=informers.failed_creates.store,
+        free_namespaces=informers.namespaces.store,
+        sight=Sight(informers.reports.store, informers.agents.store, informers.reporting),
+        unreadable=informers.resources.unreadable,
+        informers=informers.needed,
+        placement=Placement(informers.nodes.store),
+        namespaces=namespaces,
+    )
+
+
+def _by_daemonset(resource: SchedExt) -> Iterable[str]:
+    """An index function: the names of the DaemonSets that a resource has, or last had."""
+    names = {resource.metadata.name, *(pool.daemon_set for pool in resource.status.pools if pool.daemon_set)}
+    return (str(Key(resource.metadata.namespace, name)) for name in names)
+
+
+def _by_maker(pod: Pod) -> Iterable[str]:
+    """An index function: the name of the DaemonSet that made a pod, which may be gone."""
+    owner = pod.metadata.controller
+    return (str(Key(pod.metadata.namespace, owner.name)),) if owner and owner.kind == "DaemonSet" else ()
+
+
+def _trim_pod(pod: Pod) -> Pod:
+    """A pod that is on its node without the affinity that brought it there, which says the same in 600 bytes."""
+    if not pod.spec.node_name:
+        return _trim(pod)
+    return msgspec.structs.replace(_trim(pod), spec=msgspec.structs.replace(pod.spec, affinity=NO_AFFINITY))
+
+
+def _trim_node(node: Node) -> Node:
+    """Of a node's conditions only whether it is ready: the others change more often."""
+    ready = tuple(condition for condition in node.status.conditions if condition.type == "Ready")
+    return msgspec.structs.replace(_trim(node), status=msgspec.structs.replace(node.status, conditions=ready))
+
+
+def _trim(item: Item) -> Item:
+    """An object without annotations that nobody here reads: they are long, and some change with every heartbeat."""
+    annotations = item.metadata.annotations
+    kept = {name: annotations[name] for name in (ADOPT, SLOT, REFRESH) if name in annotations}
+    return msgspec.structs.replace(item, metadata=msgspec.structs.replace(item.metadata, annotations=kept))

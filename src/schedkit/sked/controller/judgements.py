@@ -1,0 +1,141 @@
+"""What has been judged of each node's kernel, judged again only where something changed; and what that taught."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from schedkit.sked.controller.attachment import SLACK, Judgement, NodeState, judge, parse_time, read_digest, read_start
+from schedkit.sked.controller.claims import Claim, Identity
+from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.reports import NodeReport
+from schedkit.sked.controller.sight import Sight
+from schedkit.sked.kube.objects import Key
+
+TOLD = (NodeState.ATTACHED, NodeState.FOREIGN, NodeState.EJECTED, NodeState.UNFIT)
+IMAGES_KNOWN = 1000  # whose ops names are remembered; the oldest are forgotten
+
+
+class Change(NamedTuple):
+    """A node of which there is something new to tell."""
+
+    node: str
+    after: Judgement
+    started: datetime | None  # since when its scheduler runs
+
+
+class _Judged(NamedTuple):
+    """A judgement, and all that it rests on."""
+
+    claim: Identity
+    pod: Pod | None
+    report: NodeReport | None
+    agent_ready: bool
+    boot_id: str
+    lessons: int
+    judgement: Judgement
+    told: str | None  # the last that was worth telling; None: nothing was known so far
+    first_look: datetime
+
+    def still_holds(self, other: "_Judged", now: datetime) -> bool:
+        """Whether another look would find the same. Stores keep an object until it changes, so identity is enough."""
+        until = self.judgement.until
+        return (
+            self.claim == other.claim
+            and self.pod is other.pod
+            and self.report is other.report
+            and self.agent_ready == other.agent_ready
+            and self.boot_id == other.boot_id
+            and self.lessons == other.lessons
+            and (until is None or now < until)
+        )
+
+
+class Judgements:
+    """The judgements of all nodes."""
+
+    def __init__(self, sight: Sight) -> None:
+        self._sight = sight
+        self._judged: dict[str, _Judged] = {}
+        self._learned: dict[str, dict[str, None]] = {}  # ops names by the digest of an image
+        self._lessons = 0
+        self._changes: dict[Key, dict[str, Change]] = {}
+
+    def look(self, claim: Claim, node: Node, pod: Pod | None, now: datetime) -> Judgement:
+        """What became of a claim's scheduler on one of its nodes, where reports may be read."""
+        name = node.metadata.name
+        before = self._judged.get(name)
+        found = _Judged(
+            claim.identity,
+            pod,
+            self._sight.reports.get("", name),
+            self._sight.has_ready_agent(name),
+            node.status.node_info.boot_id,
+            self._lessons,
+            before.judgement if before else Judgement(NodeState.UNKNOWN),
+            None,
+            now,
+        )
+        if before and before.still_holds(found, now):
+            return before.judgement
+        known = before if before and before.claim == claim.identity else None
+        was = known.judgement if known else None
+        digest = read_digest(pod)
+        after = judge(
+            pod,
+            found.report,
+            agent_ready=found.agent_ready,
+            boot_id=found.boot_id,
+            learned=self._learned.get(digest, {}),
+            foreign=was.ops if was and was.state is NodeState.FOREIGN else "",
+            now=now,
+        )
+        self._learn(digest, after)
+        told, first_look = (known.told, known.first_look) if known else (None, now)
+        if known and _is_news(after, told, first_look):
+            self._changes.setdefault(claim.owner, {})[name] = Change(name, after, read_start(pod))
+        if after.state in TOLD:
+            told = _name(after)
+        elif after.state is not NodeState.UNKNOWN:
+            told = told or ""
+        self._judged[name] = found._replace(lessons=self._lessons, judgement=after, told=told, first_look=first_look)
+        return after
+
+    def take_changes(self, resource: Key) -> list[Change]:
+        """What changed for a resource since this was asked last."""
+        return list(self._changes.pop(resource, {}).values())
+
+    def forget_node(self, name: str) -> None:
+        """A node is gone."""
+        self._judged.pop(name, None)
+
+    def forget_resource(self, resource: Key) -> None:
+        """A resource is gone."""
+        self._changes.pop(resource, None)
+
+    def known(self) -> Iterator[tuple[str, str]]:
+        """The ops names that have been learned, by the digests of their images."""
+        return ((digest, ops) for digest, names in self._learned.items() for ops in names)
+
+    def _learn(self, digest: str, judgement: Judgement) -> None:
+        known = self._learned.get(digest, {})
+        if judgement.learned and digest and judgement.learned not in known:
+            self._learned[digest] = {**known, judgement.learned: None}
+            if len(self._learned) > IMAGES_KNOWN:
+                del self._learned[next(iter(self._learned))]
+        elif judgement.unlearned in known:
+            self._learned[digest] = {ops: None for ops in known if ops != judgement.unlearned}
+        else:
+            return
+        self._lessons += 1
+
+
+def _name(judgement: Judgement) -> str:
+    return f"{judgement.state} {judgement.episode}"
+
+
+def _is_news(judgement: Judgement, told: str | None, first_look: datetime) -> bool:
+    """Whether a judgement is worth telling: not again, and not what may have been told before this program started."""
+    if judgement.state not in TOLD or _name(judgement) == told:
+        return False
+    began = parse_time(judgement.since)
+    return told is not None or (began is not None and began >= first_look - SLACK)
