@@ -14,15 +14,19 @@ from typing import Any, cast
 
 import msgspec
 
-from schedkit.sked.api.types import SchedExt
+from schedkit.sked.api.types import NodeCounts, SchedExt
 from schedkit.sked.controller.daemonsets import make_daemonset
+from schedkit.sked.controller.health import examine
+from schedkit.sked.controller.informers import Informers, make_informers, make_world
+from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import plan_resource, plan_slot
-from schedkit.sked.controller.wiring import Informers, Wiring, make_informers, make_world
+from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.objects import Key
 
+OPS = "rusty_1.1.4_x86_64_unknown_linux_gnu"
 NODES, RIVALS, CHANGES = 5_000, 1_000, 300
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SLOT = "sked.schedkit.io/slot"
@@ -39,7 +43,7 @@ class Bench:
         self.version = 0
         self.woken: dict[Key, None] = {}
         self.nodes: dict[str, None] = {}
-        self.informers: Informers = make_informers(cast(Client, None))
+        self.informers: Informers = make_informers(cast(Client, None), "sked-system")
         self.world: World = make_world(self.informers)
 
         def wake(key: Key) -> None:
@@ -53,6 +57,8 @@ class Bench:
             wake=wake,
             wake_soon=wake,
             wake_node=wake_node,
+            wake_report=_ignore,
+            forget_node=_ignore,
             forget_pod=_ignore,
             forget_daemonset=_ignore,
             forget_resource=_ignore,
@@ -172,6 +178,60 @@ def main() -> None:
     measure(bench, "a node's taint", taint)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"{'peak memory':60} {peak:.1f} MB, {before:.1f} MB before the first object")
+    measure_reports(bench)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"{'peak memory with a report and an agent of each node':60} {peak:.1f} MB")
+
+
+def make_report(number: int, seq: int) -> dict[str, Any]:
+    """What an agent says of a kernel with a scheduler attached."""
+    slot = {"state": "enabled", "ops": OPS, "enableSeq": seq, "since": f"2026-01-01T00:{number % 60:02}:01Z"}
+    problem = {"check": "kernel.function_tracer", "severity": "unknown", "message": "/proc/config.gz is not there"}
+    kernel = {"release": "6.12.9", "bootID": f"boot-{number:031}", "supported": "True", "problems": [problem]}
+    return {
+        "metadata": {"name": f"node-{number:05}", "uid": f"uid-report-{number}"},
+        "status": {"kernel": kernel, "slot": slot},
+    }
+
+
+def see(bench: Bench, informer: Any, body: dict[str, Any]) -> None:
+    """Have the operator see an object as it comes from the API server."""
+    bench.version += 1
+    body["metadata"] |= {"resourceVersion": str(bench.version)}
+    informer.put(informer.decode(msgspec.Raw(msgspec.json.encode(body))))
+
+
+def measure_reports(bench: Bench) -> None:
+    """All nodes report: what it takes to judge all of them, and one of which something changed."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    for number in range(NODES):
+        agent = {"name": f"sked-agent-{number}", "namespace": "sked-system", "uid": f"uid-agent-{number}"}
+        body = {"metadata": agent, "spec": {"nodeName": f"node-{number:05}"}, "status": ready}
+        see(bench, bench.informers.agents, body)
+        see(bench, bench.informers.reports, make_report(number, 1))
+    bench.woken.clear()
+    judgements = Judgements(bench.world.sight)
+    fallback = bench.world.resources.get("default", "fallback")
+    assert fallback is not None  # noqa: S101
+
+    def examine_all() -> NodeCounts:
+        (claim,) = plan_resource(bench.world, fallback, {}, {}, NOW).claims
+        return examine(bench.world, judgements, claim, NOW).nodes
+
+    began = time.process_time()
+    counts = examine_all()
+    cold = (time.process_time() - began) * 1e3
+    print(f"{f'judge {counts.desired} nodes of one resource, from cold':60} {cold:.0f} ms")
+    times, woken = [], 0
+    for number in range(CHANGES):
+        began = time.process_time()
+        see(bench, bench.informers.reports, make_report(RIVALS + number, 2))
+        woken += len(bench.woken)
+        bench.woken.clear()
+        examine_all()
+        times.append((time.process_time() - began) * 1e3)
+    print(f"{'one report changes, and its resource is counted again':60} median {statistics.median(times):6.2f} ms")
+    print(f"{'resources woken by a report':60} {woken / CHANGES:.2f}")
 
 
 if __name__ == "__main__":

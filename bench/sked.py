@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -32,6 +33,7 @@ RESOURCES, NODES, CHANGES = 1_000, 5_000, 10_000
 WORKERS = 16
 TURNS = 2
 IDLE_SECONDS = 30.0
+ENDING = (signal.SIGINT, signal.SIGTERM)
 MANAGER = "from schedkit.sked.cli import main; main()"
 SCHEDEXTS = "/apis/sked.schedkit.io/v1/namespaces/default/schedexts"
 
@@ -81,18 +83,18 @@ def make_environment(folder: Path) -> dict[str, str]:
 class Process:
     """The manager, measured."""
 
-    def __init__(self, folder: Path, port: int) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         self._daemon = Daemon("manager", folder)
         self._port = port
         self._folder = folder
 
-    def start(self, kubeconfig: Path) -> float:
-        """Start the manager; when that was."""
+    def start(self, kubeconfig: Path, *more: str) -> float:
+        """Start the manager with more options, if there are any; when that was."""
         served = [f"--metrics-bind-address=127.0.0.1:{self._port}", "--metrics-secure=false"]
         options = [f"--kubeconfig={kubeconfig}", "--health-probe-bind-address=0", f"--workers={WORKERS}"]
         began = time.monotonic()
         self._daemon.start(
-            [sys.executable, "-c", MANAGER, "manager", *options, *served], make_environment(self._folder)
+            [sys.executable, "-c", MANAGER, "manager", *options, *served, *more], make_environment(self._folder)
         )
         return began
 
@@ -108,6 +110,10 @@ class Process:
 
     def peak_megabytes(self) -> float:
         line = next(line for line in self._proc("status").splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+
+    def megabytes(self) -> float:
+        line = next(line for line in self._proc("status").splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
 
     def cpu_seconds(self) -> float:
@@ -296,29 +302,49 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> Non
     async with open_session(cluster.plane.server, cluster.plane.pki) as session:
         if "rollout" in parts:
             controller = kwok.Kwok.start(cluster, kwok_artefact)
-            await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=1200)
+            kwok.add_nodes(cluster, NODES, timeout=1200)  # not in a thread, which no signal would end
             await measure_rollout(session, manager, partial(manager.start, cluster.admin_kubeconfig))
             controller.stop()
+            return
+        if "reports" in parts:
+            from bench.reports import measure_reports  # which imports this module
+
+            controller = kwok.Kwok.start(cluster, kwok_artefact)
+            show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
+            try:
+                await measure_reports(cluster, session, manager)
+            finally:
+                manager.stop()
+                controller.stop()
             return
         made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
         await spread(made, WORKERS)
         show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
-        try:
-            if "cold start" in parts:
-                await measure_cold_start(cluster, session, manager)
-            else:
-                await write_first(cluster, session, manager)
-            if "nodes" in parts:
-                # It asks every DaemonSet about every change of a node, and would take all of a host.
-                cluster.stop_component(CONTROLLER_MANAGER)
-                controller = kwok.Kwok.start(cluster, kwok_artefact)
-                await asyncio.to_thread(kwok.add_nodes, cluster, NODES, timeout=1200)
-                await add_pods(session)
-                await measure_nodes(cluster, session, manager)
-                controller.stop()
-        finally:
-            manager.stop()
+        if "cold start" in parts:
+            await measure_cold_start(cluster, session, manager)
+        else:
+            await write_first(cluster, session, manager)
+        if "nodes" in parts:
+            # It asks every DaemonSet about every change of a node, and would take all of a host.
+            cluster.stop_component(CONTROLLER_MANAGER)
+            controller = kwok.Kwok.start(cluster, kwok_artefact)
+            kwok.add_nodes(cluster, NODES, timeout=1200)
+            await add_pods(session)
+            await measure_nodes(cluster, session, manager)
+            controller.stop()
         show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
+
+
+def end_on_signals() -> None:
+    """End at once when told to, in the way of Ctrl-C; a shell has what it runs in the background ignore that."""
+
+    def end(*_: object) -> None:
+        for number in ENDING:
+            signal.signal(number, signal.SIG_IGN)  # what is running now is ended, and that takes its seconds
+        raise KeyboardInterrupt
+
+    for number in ENDING:
+        signal.signal(number, end)
 
 
 def main() -> None:
@@ -326,19 +352,29 @@ def main() -> None:
     parser.add_argument("--nodes", action="store_true", help="measure with nodes only")
     parser.add_argument("--cold-start", action="store_true", help="measure the cold start only")
     parser.add_argument("--rollout", action="store_true", help="measure the rollout of one resource on all nodes only")
+    parser.add_argument("--reports", action="store_true", help="measure with reports of 1,000 and 5,000 nodes only")
     asked = parser.parse_args()
-    chosen = {"cold start": asked.cold_start, "nodes": asked.nodes, "rollout": asked.rollout}
+    chosen = {
+        "cold start": asked.cold_start,
+        "nodes": asked.nodes,
+        "rollout": asked.rollout,
+        "reports": asked.reports,
+    }
     parts = {part for part in chosen if chosen[part]} or {"cold start", "nodes"}
     store = open_store()
     store.ensure(kube.KWOK)
     folder = run_folder(store, "bench")
+    end_on_signals()
     try:
         cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
         cluster.kubectl("apply", "-k", str(ROOT / "config/crd"))
         wait_for("the resource", lambda: cluster.kubectl("get", "schedexts", check=False).code == 0, 60)
         cluster.kubectl("create", "namespace", "plain")
         asyncio.run(measure(cluster, store.path(kube.KWOK), parts))
+    except KeyboardInterrupt:
+        sys.exit(130)
     finally:
+        Process(folder / "cluster").stop()
         remove_run(store, folder)
 
 

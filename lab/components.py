@@ -133,7 +133,7 @@ def _controller_manager(plane: Plane) -> list[str]:
         "--use-service-account-credentials",
         f"--service-account-private-key-file={plane.pki / 'service-accounts.key'}",
         f"--root-ca-file={plane.pki / 'ca.crt'}",
-        # On a busy host heartbeats come late; simulated nodes never make ready again the pods that this would cost.
+        # On a busy host leases are renewed late; simulated nodes never make ready again the pods that this would cost.
         "--node-monitor-grace-period=5m",
     ]
 

@@ -1,6 +1,7 @@
 """The cluster's job, live: sked is deployed, and what is asked of the API server ends in a node's kernel."""
 
 import json
+from pathlib import Path
 
 import click
 
@@ -14,11 +15,15 @@ from lab.machine import Machine
 from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
-from lab.sked_image import WHEELS, deploy_sked
+from lab.signing import COSIGNS, Cosign, keyed
+from lab.sked_image import WHEELS, deploy_sked, enforce_signatures
 from lab.stage import Stage
+from lab.store import Store
 from schedkit.cli import run_program
 
 FIFO = "localhost:5000/scx_fifo"
+STALL = "localhost:5000/scx_stall:v1"
+UNSIGNED = "localhost:5000/scx_stubborn:v1"
 COLUMNS = ("get", "scx", "--no-headers")
 
 
@@ -49,16 +54,45 @@ class ClusterStage(Stage):
 
     def watch_ready(self, name: str) -> None:
         """Show the columns of a resource until it is ready."""
+        self.watch_status(name, "Ready")
+
+    def watch_failure(self, name: str, wanted: str) -> None:
+        """Show what a resource says of its first failure until it says a word that comes with the scheduler's log."""
+        told = "jsonpath={.status.failures[0].node}: {.status.failures[0].message}"
+
+        def look() -> str:
+            return self._cluster.kubectl("get", "scx", name, "-o", told, check=False).stdout
+
+        self.watch("status.failures", look, lambda said: wanted in said)
+
+    def watch_status(self, name: str, wanted: str) -> None:
+        """Show the columns of a resource until its status is as wanted."""
 
         def look() -> str:
             found = self._cluster.kubectl(*COLUMNS, name, check=False).stdout
             return " ".join(found.split()[:-1])  # without the age, which always changes
 
-        self.watch("kubectl get scx", look, lambda said: said.endswith(" Ready"))
+        self.watch("kubectl get scx", look, lambda said: said.endswith(f" {wanted}"))
+
+
+def sign_images(store: Store, machine: Machine, folder: Path) -> dict[str, str]:
+    """Have cosign sign the images of the story; a policy that trusts its key, and the key."""
+    cosign = Cosign(store, "v3", folder / "cosign")
+    private, public = cosign.make_key("demo")
+    for name, tag in (("scx_fifo", "v1"), ("scx_fifo", "v2"), ("scx_stall", "v1")):
+        digest = images.fetch_digest(machine.registry, name, tag)
+        cosign.sign(f"{machine.registry}/{name}@{digest}", *keyed(private))
+    return {"policy.yaml": json.dumps({"keys": [{"path": "demo.pub"}]}), "demo.pub": public.read_text()}
 
 
 def play(stage: ClusterStage) -> None:
-    """The story: apply, conflict, hand-over, swap, delete."""
+    """The story: what is asked for, and then what the kernels say."""
+    play_requests(stage)
+    play_kernels(stage)
+
+
+def play_requests(stage: ClusterStage) -> None:
+    """Verify, apply, conflict, hand-over, swap."""
     stage.say(
         "A cluster with one real node (its kernel has sched_ext) and two simulated ones; sked runs on the real one:"
     )
@@ -69,6 +103,21 @@ def play(stage: ClusterStage) -> None:
     stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v1"))
     stage.watch_ready("everywhere")
     stage.watch_slot("enabled schedkit_fifo")
+
+    stage.say(
+        "It is signed by the key that the administrator's policy trusts, and pinned to the digest that was verified:"
+    )
+    stage.kubectl("get", "daemonset", "everywhere", "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+    verified = 'jsonpath={.status.conditions[?(@.type=="Verified")].message}'
+    stage.kubectl("get", "scx", "everywhere", "-o", verified)
+
+    stage.say("An image that nobody signed is refused, and what runs goes on:")
+    stage.apply(make_schedext("everywhere", sched=UNSIGNED))
+    stage.watch_status("everywhere", "Unsigned")
+    stage.kubectl("get", "scx", "everywhere", "-o", verified)
+    stage.watch_slot("enabled schedkit_fifo")
+    stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v1"))
+    stage.watch_ready("everywhere")
 
     stage.say("Priorities above zero count where an administrator allows them:")
     stage.kubectl("label", "namespace", "default", "sked.schedkit.io/any-priority=true")
@@ -96,7 +145,29 @@ def play(stage: ClusterStage) -> None:
     stage.watch_slot("enabled schedkit_fifo2")
     stage.watch_ready("everywhere")
 
+
+def play_kernels(stage: ClusterStage) -> None:
+    """Reports of nodes, an ejection, a scheduler of somebody else's."""
+    stage.say("Each node's kernel speaks for itself; the simulated ones have none, and so they are unknown:")
+    stage.kubectl("get", "scx,scxn")
+
+    stage.say("A scheduler that stops scheduling: the kernel throws it out, and the status says in whose words:")
+    stage.apply(make_schedext("everywhere", sched=STALL, args=["1"]))
+    stage.watch_status("everywhere", "Ejected")
+    stage.watch_failure("everywhere", "kind 1026")
+
     stage.say("Deleted, and the kernel is back to its own scheduler:")
+    stage.kubectl("delete", "schedext", "everywhere")
+    stage.watch_slot("disabled")
+
+    stage.say("Somebody starts a scheduler by hand on the node. Whoever wants the node is told whose it is:")
+    stage.type("setsid /opt/fixtures/scx_fifo-v1 >/dev/null 2>&1 </dev/null &")
+    stage.watch_slot("enabled schedkit_fifo")
+    stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v2"))
+    stage.watch_status("everywhere", "ForeignScheduler")
+    stage.kubectl("get", "scx,scxn")
+    stage.type("pkill -x scx_fifo-v1")
+    stage.watch_slot("enabled schedkit_fifo2")
     stage.kubectl("delete", "schedext", "everywhere")
     stage.watch_slot("disabled")
 
@@ -111,7 +182,7 @@ def demo_cluster() -> None:
     try:
         store.ensure(
             *(TOOLS, DISK, OLDEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
-            *(*kube.artefacts(kube.read_assets()), kube.KWOK),
+            *(*kube.artefacts(kube.read_assets()), kube.KWOK, COSIGNS["v3"]),
         )
         machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
         cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
@@ -120,6 +191,8 @@ def demo_cluster() -> None:
         cluster.kubectl("label", "node", "lab", "kernel=real")
         with store.progress.step("building and deploying sked"):
             deploy_sked(store, machine, cluster)  # first, so that its pod lands on the node that can run it
+        with store.progress.step("signing images, and letting sked run nothing else"):
+            enforce_signatures(cluster, sign_images(store, machine, folder))
         kwok.Kwok.start(cluster, store.path(kube.KWOK))
         kwok.add_nodes(cluster, 2, labels={"kernel": "simulated"}, prefix="simulated")
         play(ClusterStage(machine, cluster))

@@ -150,18 +150,22 @@ def build(
     *,
     registry: str,
     build_args: Mapping[str, str] | None = None,
+    bases: Mapping[str, Artefact] | None = None,
+    platform: str = "",
+    qemu: Artefact | None = None,
 ) -> str:
     """Build a Containerfile, push it as `registry`/`tag` and return the digest the registry knows it by.
 
-    `schedkit-lab/runtime`, `/debian` and `/python` may be named as bases, in FROM or in a build argument.
+    `schedkit-lab/runtime`, `/debian` and `/python` may be named as bases, in FROM or in a build argument; `bases` adds
+    others, or replaces these. For a platform that is not this host's, `qemu` has the program that runs its programs.
     """
     if registry.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
         raise LabError(f"{registry} is not a registry on loopback", hint="the lab pushes over plain HTTP only there")
     arguments = dict(build_args or {})
     text = "\n".join([containerfile.read_text(), *arguments.values()])
-    known = (("runtime", IMAGES), ("debian", DEBIAN), ("python", PYTHON))
-    bases = {name: artefact for name, artefact in known if f"{BASES}/{name}" in text}
-    store.ensure(rooms.TOOLS, *bases.values())
+    known = {"runtime": IMAGES, "debian": DEBIAN, "python": PYTHON} | dict(bases or {})
+    used = {name: artefact for name, artefact in known.items() if f"{BASES}/{name}" in text}
+    store.ensure(rooms.TOOLS, *used.values(), *([qemu] if qemu else []))
     with _folder(store, "image-") as folder:
         command = _command(
             store,
@@ -169,8 +173,10 @@ def build(
             containerfile=containerfile,
             context=context,
             destinations=[f"docker://{registry}/{tag}"],
-            bases={name: store.path(artefact) / "bases" / name for name, artefact in bases.items()},
+            bases={name: store.path(artefact) / "bases" / name for name, artefact in used.items()},
             build_args=arguments,
+            platform=platform,
+            qemu=store.path(qemu) if qemu else None,
         )
         log = folder / "log"
         with log.open("wb") as output:
@@ -192,6 +198,8 @@ def _command(
     bases: Mapping[str, Path] | None = None,
     build_args: Mapping[str, str] | None = None,
     out: Path | None = None,
+    platform: str = "",
+    qemu: Path | None = None,
 ) -> list[str]:
     """The command line of one build; `folder` holds buildah's storage and the result, `out` is /out inside."""
     (folder / "storage").mkdir(exist_ok=True)
@@ -206,9 +214,15 @@ def _command(
     if out:
         binds[out] = "/out"
     options = [f"--build-arg={name}={value}" for name, value in (build_args or {}).items()]
+    options += [f"--platform={platform}"] if platform else []
     script = ["bash", "-euo", "pipefail", "/recipes/images.sh"]
+    if qemu:
+        binds[qemu] = "/qemu"
+        script = ["bash", "-euo", "pipefail", "/recipes/emulate.sh", *script]
     arguments = [" ".join(destinations), " ".join(bases or {}), *options]
-    return rooms.enter(store.path(rooms.TOOLS), [*script, *arguments], binds=binds)
+    command = rooms.enter(store.path(rooms.TOOLS), [*script, *arguments], binds=binds)
+    # A namespace of users cannot be made in a room: a chroot may have none.
+    return ["bash", "-euo", "pipefail", str(paths.RECIPES / "own-users.sh"), *command] if qemu else command
 
 
 @contextmanager
@@ -223,7 +237,7 @@ def _folder(store: Store, prefix: str) -> Iterator[Path]:
         remove_tree(folder)
 
 
-def _build_base(work: Build, name: str, root: Path) -> None:
+def build_base(work: Build, name: str, root: Path, *, platform: str = "") -> None:
     """A base image, as an OCI layout, that holds just a root folder."""
     (work.out / "bases").mkdir(exist_ok=True)
     containerfile = SOURCES / "images/base.Containerfile"
@@ -231,7 +245,13 @@ def _build_base(work: Build, name: str, root: Path) -> None:
     with _folder(work.store, "image-") as folder:
         work.run(
             _command(
-                work.store, folder, containerfile=containerfile, context=root, destinations=[destination], out=work.out
+                work.store,
+                folder,
+                containerfile=containerfile,
+                context=root,
+                destinations=[destination],
+                out=work.out,
+                platform=platform,
             )
         )
 
@@ -246,12 +266,12 @@ def _build_fixtures(work: Build) -> None:
 
 def _build_images(work: Build) -> None:
     work.run(["cp", "-a", work.need(FIXTURE_IMAGES) / "registry", work.out])
-    _build_base(work, "runtime", work.need(SCHEDULERS) / "runtime")
+    build_base(work, "runtime", work.need(SCHEDULERS) / "runtime")
     # Where the catalog's recipes look for programs that are compiled already.
     built = work.work / "built"
     work.run(["rm", "-rf", built])
     work.run(["install", "-D", "-t", built / "opt/bin", *sorted((work.need(SCHEDULERS) / "bin").iterdir())])
-    _build_base(work, "built", built)
+    build_base(work, "built", built)
     bases = {name: work.out / "bases" / name for name in ("runtime", "built")}
     with Registry(work.store, work.out / "registry") as registry:
         _push(work, registry, SCHEDULERS, bases)
@@ -280,7 +300,7 @@ def _build_python(work: Build) -> None:
     work.run(["cp", "-a", "--reflink=auto", work.need(rooms.BASE), root])
     rooms.install_packages(work, root, PYTHON_PACKAGES)
     rooms.forget_packages(work, root)
-    _build_base(work, "python", root)
+    build_base(work, "python", root)
 
 
 def _images(name: str, source: Artefact, build: Callable[[Build], None], *needs: Artefact, seconds: float) -> Artefact:
@@ -309,7 +329,7 @@ IMAGES = _images("images", SCHEDULERS, _build_images, FIXTURE_IMAGES, seconds=6)
 DEBIAN = Artefact(
     "image-debian",
     read_texts(SOURCES / "images/base.Containerfile", paths.RECIPES / "images.sh"),
-    lambda work: _build_base(work, "debian", work.need(rooms.BASE)),
+    lambda work: build_base(work, "debian", work.need(rooms.BASE)),
     needs=(rooms.TOOLS, rooms.BASE),
     seconds=15,
     adds_mb=85,

@@ -146,6 +146,16 @@ class Machine:
         release_address(self.folder)
         remove_tree(self.sockets)
 
+    def reboot(self) -> None:
+        """Boot it again from its own disk: what was in memory is gone, and a node has to join again."""
+        shape = _Shape(self.kernel, qemu.find_accelerator(self.store, self.kernel), self.init, self.layers)
+        self.run("sync")
+        self.guest.disconnect()
+        self._qemu.stop()
+        (self.folder / STATE).unlink()
+        self._launch(shape)
+        self._wait_booted(shape)
+
     def remove(self) -> None:
         """End the machine and delete its folder."""
         self.stop()
@@ -180,13 +190,18 @@ class Machine:
             self._boot(shape)
 
     def _boot(self, shape: _Shape) -> None:
-        self._launch(shape, self.store.path(DISK) / "disk.img", "raw")
+        self._create_disk(self.store.path(DISK) / "disk.img", "raw")
+        self._launch(shape)
+        self._wait_booted(shape)
+
+    def _wait_booted(self, shape: _Shape) -> None:
         with self.store.progress.step(f"booting a machine ({shape.kernel.name})"):
             wait_for("the machine to boot", self._is_ready, BOOT_SECONDS, interval=0.2)
         self._open_doors(shape, "true")
 
     def _resume(self, shape: _Shape, snapshot: Path) -> None:
-        self._launch(shape, snapshot / "disk.qcow2", "qcow2", ["-incoming", "defer"])
+        self._create_disk(snapshot / "disk.qcow2", "qcow2")
+        self._launch(shape, ["-incoming", "defer"])
         with self.monitor(RESUME_SECONDS) as monitor:
             monitor.execute("migrate-incoming", uri=f"exec:zstd -qdc {snapshot}/state.zst")
             monitor.wait_for_migration(RESUME_SECONDS)
@@ -220,13 +235,15 @@ class Machine:
         state = _State(shape.kernel.name, shape.init, [layer.name for layer in shape.layers], registry)
         (self.folder / STATE).write_text(json.dumps(asdict(state)))
 
-    def _launch(self, shape: _Shape, backing: Path, backing_format: str, extra: list[str] | None = None) -> None:
-        for folder in (self.folder, self.sockets):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        disk = self.folder / "disk.qcow2"
-        for stale in (disk, self.folder / STATE):
+    @property
+    def _disk(self) -> Path:
+        return self.folder / "disk.qcow2"
+
+    def _create_disk(self, backing: Path, backing_format: str) -> None:
+        """An empty overlay of a disk of the lab's."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for stale in (self._disk, self.folder / STATE):
             stale.unlink(missing_ok=True)
-        (self.folder / "console.log").write_bytes(b"")  # on a busy host qemu makes it later than its control socket
         create: list[str | Path] = [
             "qemu-img",
             "create",
@@ -237,11 +254,16 @@ class Machine:
             backing,
             "-F",
             backing_format,
-            disk,
+            self._disk,
         ]
         subprocess.run(qemu.command(self.store, create, binds=[self.folder]), check=True)
+
+    def _launch(self, shape: _Shape, extra: list[str] | None = None) -> None:
+        self.sockets.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.sockets / "qmp").unlink(missing_ok=True)  # of a boot before
+        (self.folder / "console.log").write_bytes(b"")  # on a busy host qemu makes it later than its control socket
         arguments = qemu.machine_arguments(self.store, shape.kernel, shape.accelerator, f"lab.init={shape.init}")
-        arguments += ["-drive", f"file={disk},if=virtio,cache=unsafe,discard=unmap"]
+        arguments += ["-drive", f"file={self._disk},if=virtio,cache=unsafe,discard=unmap"]
         for layer in LAYERS:
             there = self.store.path(layer.artefact) / FILE if layer in shape.layers else self.store.path(DISK) / BLANK
             arguments += ["-drive", f"file={there},format=raw,if=virtio,readonly=on"]

@@ -83,39 +83,33 @@ def enter_script(
     return enter(room, command, binds=paths | dict(binds or {}), env=env)
 
 
-def _bootstrap(build: Build) -> None:
+def bootstrap(build: Build, suite: str) -> None:
+    """Make the artefact a small Debian root, from this host's mirror and with nothing else of this host."""
     if not shutil.which("debootstrap"):
         raise UnavailableError("debootstrap is not installed", hint="apt-get install debootstrap (or `make setup`)")
     mirror = read_mirror()
     packages_kept = build.store.downloads / "debootstrap"
     packages_kept.mkdir(exist_ok=True)
     root = build.out
-    build.run(
-        [
-            *OWN_MOUNTS,
-            *OWN_PIDS,
-            "debootstrap",
-            "--variant=minbase",
-            "--include=ca-certificates",
-            f"--cache-dir={packages_kept}",
-            SUITE,
-            root,
-            mirror,
-        ]
-    )
-    suites = (SUITE, f"{SUITE}-updates", f"{SUITE}-backports")
-    (root / "etc/apt/sources.list").write_text("".join(f"deb {mirror} {suite} main\n" for suite in suites))
+    options = ["--variant=minbase", "--include=ca-certificates", f"--cache-dir={packages_kept}"]
+    build.run([*OWN_MOUNTS, *OWN_PIDS, "debootstrap", *options, suite, root, mirror])
+    suites = (suite, f"{suite}-updates", f"{suite}-backports")
+    (root / "etc/apt/sources.list").write_text("".join(f"deb {mirror} {name} main\n" for name in suites))
+
+
+def _build_base(build: Build) -> None:
+    bootstrap(build, SUITE)
+    if (Path("/") / CERTIFICATES).exists():  # this host may reach its registries through an own authority
+        shutil.copy(Path("/") / CERTIFICATES, build.out / CERTIFICATES)
     # Nobody reads documentation in a room, and no service may start in one.
-    (root / "etc/dpkg/dpkg.cfg.d/lab").write_text(
+    (build.out / "etc/dpkg/dpkg.cfg.d/lab").write_text(
         "path-exclude=/usr/share/doc/*\npath-exclude=/usr/share/man/*\npath-exclude=/usr/share/locale/*\n"
         "force-unsafe-io\n"
     )
-    policy = root / "usr/sbin/policy-rc.d"
+    policy = build.out / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
-    if (Path("/") / CERTIFICATES).exists():  # this host may reach its registries through an own authority
-        shutil.copy(Path("/") / CERTIFICATES, root / CERTIFICATES)
-    build.run(["rm", "-rf", *(root / "usr/share" / name for name in ("doc", "man", "locale"))])
+    build.run(["rm", "-rf", *(build.out / "usr/share" / name for name in ("doc", "man", "locale"))])
 
 
 def _install(build: Build, packages: Sequence[str]) -> None:
@@ -160,7 +154,7 @@ def read_mirror() -> str:
     raise UnavailableError("this host's apt uses no Debian mirror", hint=hint)
 
 
-BASE = Artefact("room-base", (SUITE, "1"), _bootstrap, intermediate=True, seconds=25, adds_mb=420, peak_mb=420)
+BASE = Artefact("room-base", (SUITE, "1"), _build_base, intermediate=True, seconds=25, adds_mb=420, peak_mb=420)
 
 
 def room(

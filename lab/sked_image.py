@@ -1,38 +1,73 @@
 """The operator's image, built in the lab: its wheels, fetched once, the build with them, and its deployment."""
 
+import json
 import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
+
+import yaml
 
 from lab import images
 from lab.cluster import Cluster
 from lab.errors import LabError
 from lab.machine import Machine
-from lab.store import Store
+from lab.store import Artefact, Store
 from lab.wheels import LOCK, PROJECT, wheels
 
 SOURCES = PROJECT / "images/sked"
 TAG = "sked:dev"
+NAMESPACE, MANAGER = "sked-system", "sked-controller-manager"
 
 
 # The wheels of everything that the operator imports, of the locked versions.
-WHEELS = wheels("sked-wheels", "aiohttp", "click", "cryptography", "msgspec", "pyyaml", megabytes=10)
+PACKAGES = ("aiohttp", "click", "cryptography", "msgspec", "pyyaml", "rfc3161-client", "tuf", "urllib3")
+WHEELS = wheels("sked-wheels", *PACKAGES, megabytes=25)
 
 
-def build_sked(store: Store, registry: str, *, tag: str = TAG) -> str:
+class Platform(NamedTuple):
+    """For what the image is built, and with what."""
+
+    name: str = ""  # this host's
+    wheels: Artefact = WHEELS
+    base: Artefact = images.PYTHON  # its bases/python
+    qemu: Artefact | None = None
+
+
+THIS_HOST = Platform()
+
+
+def build_sked(
+    store: Store,
+    registry: str,
+    *,
+    tag: str = TAG,
+    build_args: Mapping[str, str] | None = None,
+    platform: Platform = THIS_HOST,
+) -> str:
     """Build the operator's image from this tree, push it to a registry on loopback and return its digest."""
-    store.ensure(WHEELS)
+    store.ensure(platform.wheels)
     (store.root / "run").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="image-sked-", dir=store.root / "run") as name:
         context = Path(name)
         shutil.copy(LOCK, context)
         for folder in ("images/sked", "src/schedkit"):
             shutil.copytree(PROJECT / folder, context / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(store.path(WHEELS), context / "images/sked/wheels", dirs_exist_ok=True)
-        base = {"BASE": f"{images.BASES}/python"}
-        return images.build(store, SOURCES / "Containerfile", context, tag, registry=registry, build_args=base)
+        shutil.copytree(store.path(platform.wheels), context / "images/sked/wheels", dirs_exist_ok=True)
+        return images.build(
+            store,
+            SOURCES / "Containerfile",
+            context,
+            tag,
+            registry=registry,
+            build_args={"BASE": f"{images.BASES}/python"} | dict(build_args or {}),
+            bases={"python": platform.base},
+            platform=platform.name,
+            qemu=platform.qemu,
+        )
 
 
 def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
@@ -48,4 +83,27 @@ def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
     )
     if done.returncode:
         raise LabError(f"sked was not deployed: {done.stderr.strip()}")
-    cluster.kubectl("-n", "sked-system", "rollout", "status", "deployment", "--timeout=120s", timeout=130)
+    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", "--timeout=120s", timeout=130)
+
+
+def enforce_signatures(cluster: Cluster, files: Mapping[str, str]) -> None:
+    """Have a deployed operator run only what is signed as a policy wants: `files` are policy.yaml and its keys.
+
+    The machine's registry is on its loopback, so the manager gets the node's network; no installation needs that.
+    """
+    folder = PROJECT / "config/verification"
+    labels = ("pod-security.kubernetes.io/enforce=privileged", "--overwrite")
+    cluster.kubectl("label", "namespace", NAMESPACE, *labels)
+    policy = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "sked-trust-policy", "namespace": NAMESPACE},
+    }
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(policy | {"data": dict(files)}))
+    for name in ("verdicts", "verdicts_role", "verdicts_role_binding"):
+        cluster.kubectl("apply", "-f", str(folder / f"{name}.yaml"))
+    patch = yaml.safe_load((folder / "manager_patch.yaml").read_text())
+    patch.append({"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True})
+    patched = ("deployment", MANAGER, "-n", NAMESPACE, "--type=json", "-p", json.dumps(patch))
+    cluster.kubectl("patch", *patched)
+    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", MANAGER, "--timeout=180s", timeout=190)

@@ -92,6 +92,13 @@ def compile_everything(root: Path) -> None:
         sys.exit("error: not everything could be compiled")
 
 
+def settle_modes(root: Path) -> None:
+    """Let everybody read everything, whatever the umask was when the project was cloned."""
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o111 else 0o644)
+
+
 def main() -> None:
     """Fill the root folder."""
     root = Path(sys.argv[1])
@@ -101,6 +108,7 @@ def main() -> None:
     copy_libraries(root)
     write_settings(root)
     compile_everything(root)
+    settle_modes(root)
 
 
 if __name__ == "__main__":

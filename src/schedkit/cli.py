@@ -20,6 +20,9 @@ def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:
+        if _is_bare(error):  # a name alone asks what there is: click prints that as an error
+            click.echo(error.ctx.get_help() if error.ctx else "")
+            return 0
         path = error.ctx.command_path if error.ctx else name
         raise UsageError(error.format_message(), hint=f"'{path} --help' shows what it takes") from error
     except click.Abort as error:
@@ -27,3 +30,9 @@ def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
     except click.ClickException as error:
         raise SchedkitError(error.format_message()) from error
     return result if isinstance(result, int) else 0
+
+
+def _is_bare(error: click.UsageError) -> bool:
+    """Whether a group was called without a command; click before 8.2 prints the help itself."""
+    bare = getattr(click.exceptions, "NoArgsIsHelpError", None)
+    return bare is not None and isinstance(error, bare) and isinstance(error.ctx and error.ctx.command, click.Group)

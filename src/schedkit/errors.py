@@ -23,6 +23,7 @@ class ExitCode(IntEnum):
     ROLLED_BACK = 15
     NOT_DETACHED = 16
     ALREADY_EXISTS = 17
+    COMMAND_FAILED = 18
     UNVERIFIED = 20
     UNSIGNED = 21
     UNTRUSTED = 22
@@ -65,6 +66,7 @@ class UnavailableError(SchedkitError):
 
     reason = "Unavailable"
     exit_code = ExitCode.UNAVAILABLE
+    retry_after: float | None = None  # seconds, where a server said when to come again
 
 
 class BadDataError(SchedkitError):
@@ -144,8 +146,14 @@ def clean(text: str, *, keep: str = "") -> str:
     return "".join(sign if sign.isprintable() or sign in keep else "\ufffd" for sign in text)
 
 
-def report(error: SchedkitError, stream: TextIO) -> None:
-    """Tell a person about an error: the one place that does."""
+def report(error: SchedkitError, code: int, stream: TextIO, *, json: bool = False) -> None:
+    """Tell about an error, a person or a program: the one place that does."""
+    if json:
+        from json import dumps
+
+        fields = {"reason": error.reason, "message": error.message, "hint": error.hint, "exitCode": int(code)}
+        tell(dumps({"version": "1", "error": fields}), stream)
+        return
     for word, text in (("error", error.message), ("hint", error.hint)):
         if text:
             # Further lines are indented, so that no message can look like a line of schedctl's own.
@@ -160,8 +168,13 @@ def tell(line: str, stream: TextIO) -> None:
         discard_output(stream)
 
 
-def run_at_edge(program: Callable[[], int | None], *, name: str = "this program", debug: bool = False) -> int:
-    """Run a program's body and turn however it ends into an exit code; only `debug` shows tracebacks."""
+def run_at_edge(
+    program: Callable[[], int | None], *, name: str = "this program", debug: bool = False, json: bool = False
+) -> int:
+    """Run a program's body and turn however it ends into an exit code; only `debug` shows tracebacks.
+
+    With `json` an error is one line of JSON on stderr.
+    """
     _prepare_streams()
     try:
         return program() or ExitCode.OK
@@ -175,7 +188,7 @@ def run_at_edge(program: Callable[[], int | None], *, name: str = "this program"
         if debug:
             _print_traceback()
         told, code = _translate(error, name)
-        report(told, sys.stderr)
+        report(told, code, sys.stderr, json=json)
         if isinstance(error, OSError) and error.filename is None:
             discard_output(sys.stdout)  # it may be what could not be written
         return code

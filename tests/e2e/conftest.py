@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from lab.errors import GuestError
 from lab.machine import Machine
+from lab.process import Result
 
 ATTACH_SECONDS = 60
 FIXTURES = "/opt/fixtures"
@@ -43,11 +44,19 @@ def start_fixture(machine: Machine, name: str, *arguments: str, log: str = LOG) 
 
 
 def _wait(machine: Machine, state: str, ops: str) -> None:
-    """Wait in the guest, by one shell: asking from here again and again costs as much as what is waited for."""
     look = f"state= ops=; read -r state <{SCX}/state; {{ read -r ops <{SCX}/root/ops; }} 2>/dev/null"
     wanted = f"[[ $state == {state} && {f'$ops == {ops}' if ops else '-z $ops'} ]]"
-    loop = f"while [ $SECONDS -lt {ATTACH_SECONDS} ]; do {look}; {wanted} && exit 0; sleep 0.2; done"
-    script = shlex.quote(f"{loop}; echo $state $ops; exit 1")
-    said = machine.run(f"bash -c {script}", check=False, timeout=ATTACH_SECONDS * 3)
+    said = watch(machine, look, wanted, "$state $ops", ATTACH_SECONDS)
     if said.code:
         raise GuestError(f"waited for {state} {ops}; last seen: {said.stdout.strip()}")
+
+
+def watch(machine: Machine, look: str, wanted: str, tell: str, seconds: float) -> Result:
+    """Look in the guest again and again until it is as wanted, and tell what was seen; status 1 when it never is.
+
+    One shell does it all and starts no program: asking from here, or a `sleep` at each turn, costs as much as what is
+    waited for. It pauses by reading a pipe into which nobody writes.
+    """
+    loop = f"while [ $SECONDS -lt {seconds:.0f} ]; do {look}; {wanted} && break; read -rt 0.2 <&3; done"
+    script = shlex.quote(f'exec 3<> <(:); {loop}; printf %s "{tell}"; {wanted}')
+    return machine.run(f"bash -c {script}", check=False, timeout=seconds * 3)

@@ -17,11 +17,9 @@ from typing import Any
 from schedkit.errors import SchedkitError
 from schedkit.host import model
 from schedkit.host.detaching import end_foreign, find_foreign
-from schedkit.host.managed import observe
 from schedkit.host.run import check_run, run
 from schedkit.host.status import read_status
 from schedkit.host.stop import stop, stop_all
-from schedkit.host.supervise import supervise
 from schedkit.host.switch import switch
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry
@@ -87,7 +85,7 @@ def attempt(words: list[str]) -> dict[str, Any]:
 
 def parse(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    parser.add_argument("verb", choices=["run", "switch", "stop", "stop-all", "status", "detach", "supervise"])
+    parser.add_argument("verb", choices=["run", "switch", "stop", "stop-all", "status", "detach"])
     parser.add_argument("target", nargs="?")
     parser.add_argument("args", nargs="*")
     parser.add_argument("--driver", default="podman")
@@ -121,11 +119,6 @@ def perform(options: argparse.Namespace) -> dict[str, Any]:
     if options.verb == "stop":
         stopped = stop(host, options.target, timeout=options.timeout)
         return describe(stopped.container) | {"killed": stopped.killed, "was_attached": stopped.was_attached}
-    if options.verb == "supervise":
-        [one] = observe(MACHINE, runtimes).managed
-        notes: list[str] = []
-        supervise(MACHINE, runtimes.chosen, one.container.id, notes.append)
-        return {"notes": notes}
     image = Registry().fetch_image(parse_reference(f"localhost:5000/{options.target}"))
     request = model.RunRequest(
         image=image,

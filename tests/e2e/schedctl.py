@@ -3,19 +3,31 @@
 import json
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lab.machine import Machine
 from lab.process import Result
-from lab.schedctl import install_schedctl
+from lab.schedctl import FOLDER, PYTHON, install_schedctl
 from lab.waiting import NotYetError, wait_for
 from schedkit.schedctl.schema import missing, undocumented
+from tests.e2e.conftest import watch
 from tests.e2e.runtimes import REGISTRY
 
 CATALOG = "/root/catalog.json"
 POLL_SECONDS = 0.5  # each look costs the guest a shell
 SECONDS = 300.0  # the guest is emulated, and others may use the host
 SETTINGS = f"SCHEDCTL_CATALOG={CATALOG} SCHEDCTL_ALLOW_UNSIGNED=1"
+# Calls guest_schedctl.py, which has imported schedctl: a start that imports costs two seconds and more here.
+SERVER = f"{FOLDER}/guest_schedctl.py"
+CALLS = "/run/schedctl-calls"
+QUICK = f"{CALLS}/schedctl"
+CALLER = f"""\
+#!/bin/sh
+mkfifo {CALLS}/$$ && exec 3<>{CALLS}/$$ && echo $$ >{CALLS}/callers && read -r code <&3
+rm {CALLS}/$$
+exit "$code"
+"""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,9 @@ class Schedctl:
         entries = {name: {"imageURI": f"{REGISTRY}/{name}:v1", "description": "a fixture"} for name in names}
         real = {name: {"imageURI": f"{REGISTRY}/{name}"} for name in ("scx_rusty", "scx_bpfland")}
         machine.guest.write(CATALOG, json.dumps(entries | real).encode())
+        machine.guest.write(QUICK, CALLER.encode(), mode=0o755)
+        machine.guest.put(Path(__file__).with_name("guest_schedctl.py"), SERVER)
+        machine.run(f"mkfifo {CALLS}/callers; setsid {PYTHON} {SERVER} {CALLS} >{CALLS}/log 2>&1 </dev/null &")
         return cls(machine)
 
     def line(self, words: str) -> str:
@@ -41,8 +56,9 @@ class Schedctl:
         return f"{SETTINGS} schedctl --driver {self.driver} {command} {patience}{rest}"
 
     def run(self, words: str, *, code: int = 0) -> Result:
-        """Run it and expect an exit code."""
-        result = self.machine.run(self.line(words), check=False, timeout=SECONDS)
+        """Run it and expect an exit code. All the code is schedctl's own; only its start is cut short (see QUICK)."""
+        line = self.line(words).replace(" schedctl ", f" {QUICK} ", 1)
+        result = self.machine.run(line, check=False, timeout=SECONDS)
         assert result.code == code, f"schedctl {words}: {result.code}\n{result.stdout}\n{result.stderr}"
         return result
 
@@ -65,24 +81,18 @@ class Schedctl:
 
     def wait_for_end(self, log: str) -> tuple[int, str]:
         """The exit code and the output of what was started."""
-
-        def probe() -> tuple[int, str]:
-            said = self.machine.run(f"cat {log}").stdout
-            output, _, code = said.rpartition("ended ")
-            if not code.strip().isdigit():
-                raise NotYetError(said)
-            return int(code), output
-
-        return wait_for("schedctl to end", probe, SECONDS, interval=POLL_SECONDS)
+        output, _, code = self._wait_for(log, r"ended\ [0-9]+").rpartition("ended ")
+        return int(code), output
 
     def wait_for_word(self, log: str, word: str) -> None:
-        def probe() -> bool:
-            said = self.machine.run(f"cat {log} 2>/dev/null || true").stdout
-            if word not in said:
-                raise NotYetError(said)
-            return True
+        self._wait_for(log, shlex.quote(word))
 
-        wait_for(f"schedctl to say {word!r}", probe, SECONDS, interval=POLL_SECONDS)
+    def _wait_for(self, log: str, pattern: str) -> str:
+        """What a log says once it says this."""
+        look = f"said=; {{ IFS= read -rd '' said <{log}; }} 2>/dev/null"
+        said = watch(self.machine, look, f"[[ $said =~ {pattern} ]]", "$said", SECONDS)
+        assert said.code == 0, f"{log} never said {pattern}:\n{said.stdout}"
+        return said.stdout
 
     def _find_process(self, words: str) -> int:
         last = shlex.split(words)[-1]

@@ -120,15 +120,3 @@ def test_ctrl_c_leaves_the_old_one_of_switch_and_what_is_ours_is_not_detached(ma
     assert refused["error"] == "Usage"
     assert "schedctl stop scx_fifo" in refused["hint"]
     assert (running["summary"], states(running)) == ("running", {"scx_fifo": "running"})
-
-
-def test_failed_scheduler_is_restarted_and_then_given_up(machine: Machine) -> None:
-    _, supervised, status = play(
-        machine, "run scx_mortal:v1 2 --restart on-failure:1", "supervise --driver podman", "status"
-    )
-    notes = supervised["notes"]
-    assert notes[0] == "watching over scx_mortal, restart on-failure:1"
-    assert "with exit code 3: failed schedkit_mortal: its 2 seconds are over; starting it again in 1 s" in notes[1]
-    assert notes[2].startswith("scx_mortal is attached again, after ")
-    assert notes[3] == "scx_mortal failed again after 1 restarts: giving up"
-    assert (status["summary"], states(status)) == ("idle", {"scx_mortal": "exited"})

@@ -8,6 +8,7 @@ import pytest
 
 from lab.machine import Machine
 from lab.schedctl import FOLDER, install_schedctl
+from schedkit.kernel.check import ESSENTIAL
 from tests.e2e.conftest import FIXTURES, Slot, read_slot, start_fixture, wait_attached, wait_detached
 from tests.e2e.runtimes import run_by_hand
 from tests.e2e.test_host import play, put_script
@@ -22,7 +23,7 @@ from schedkit.kernel.changes import Changes
 from schedkit.kernel.detach import Way, detach, find_way
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.log import KernelLog
-from schedkit.kernel.preflight import examine_kernel, find_obstacles
+from schedkit.kernel.preflight import examine_kernel, examine_node, find_obstacles
 from schedkit.kernel.state import State, read_state
 from schedkit.kernel.stats import fetch_stats
 from schedkit.unknown import Unknown
@@ -209,7 +210,8 @@ def test_user_without_rights_gets_the_state_and_unknown_for_the_rest(machine: Ma
 with KernelLog() as log, Changes() as changes:
     say(state=read_state(), holder=read_holder(), way=find_way(), lines=log.read_lines(),
         seen=changes.wait_until(is_attached, 1).ops,
-        checks={check.name: check.outcome for check in examine_kernel()})
+        checks={check.name: check.outcome for check in examine_kernel()},
+        node={check.name: check.outcome for check in examine_node()})
 """,
         user="setpriv --reuid=65534 --regid=65534 --clear-groups",
     )
@@ -220,6 +222,10 @@ with KernelLog() as log, Changes() as changes:
     assert "/proc/sysrq-trigger may not be written" in said["way"]["why"]
     assert said["lines"]["is"] == "Unknown"
     assert [said["checks"][f"caps.cap_{name}"] for name in ("bpf", "sys_admin", "perfmon")] == ["error"] * 3
+    # What the node's agent looks at is as well known to a user without rights as to root.
+    assert said["node"].items() <= said["checks"].items()
+    assert [said["node"][name] for name in ESSENTIAL] == ["ok"] * len(ESSENTIAL)
+    assert said["node"]["kernel.btf_kfuncs"] == ("ok" if machine.kernel.name == "6.12" else "warning")
 
 
 @on_both_kernels

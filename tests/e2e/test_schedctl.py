@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from lab.machine import Machine
-from tests.e2e.conftest import Slot, read_slot, wait_detached
+from tests.e2e.conftest import Slot, read_slot
 from tests.e2e.runtimes import REGISTRY
-from tests.e2e.schedctl import SECONDS, Schedctl
+from tests.e2e.schedctl import Schedctl
 
 LOG = "/tmp/schedctl.log"  # noqa: S108  (in the guest)
 FIFO, FIFO2 = "schedkit_fifo", "schedkit_fifo2"
@@ -163,14 +163,3 @@ def test_no_wait_returns_at_once_and_status_tells_the_rest(schedctl: Schedctl) -
     status = schedctl.read("status", code=2)
     assert status["status"] == "managed-detached"
     assert "schedctl" in status["remedy"]
-
-
-@only("docker")
-def test_one_that_fails_is_started_again(schedctl: Schedctl) -> None:
-    before = int(schedctl.machine.run("cat /sys/kernel/sched_ext/enable_seq").stdout)
-    schedctl.run("run scx_mortal --restart on-failure:1 -- 10")
-    twice = f"until [ $(cat /sys/kernel/sched_ext/enable_seq) -eq {before + 2} ]; do sleep 0.2; done"
-    schedctl.machine.run(twice, timeout=SECONDS)
-    wait_detached(schedctl.machine)
-    (one,) = schedctl.read("ps --all")["containers"]
-    assert (one["state"], one["exit_code"], one["restart"]) == ("exited", 3, "on-failure:1")

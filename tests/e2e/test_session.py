@@ -43,7 +43,7 @@ def test_up_may_be_repeated_and_goes_on_where_it_was_interrupted(session: Sessio
     with pytest.raises(LabError, match=r"a machine is up already"):
         session.up(OLDEST, init=SYSTEMD, with_cluster=True)
 
-    assert "localhost:5000/scx_rusty" in machine.run("schedctl list").stdout
+    assert "localhost:5000/scx_rusty" in machine.run("schedctl list --wide").stdout
     machine.run("schedctl run scx_fifo", timeout=180)  # signed, and nothing more was said than a person would type
     assert machine.run("schedctl stop", timeout=120).code == 0
     assert machine.run("schedctl run scx_mortal", check=False, timeout=120).code == 21  # which nobody signed

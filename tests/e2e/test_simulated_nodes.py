@@ -27,9 +27,17 @@ def test_thousand_nodes_run_a_daemon_set(cluster: Cluster, store: Store) -> None
 
         assert wait_for("the daemon set on all nodes", fetch_ready_pods, timeout=120, interval=0.5) == 1000
         assert "bystander" not in kwok.fetch_ready_nodes(cluster)
+        # Without these the controller manager gives up nodes that are older than its grace period, and their pods.
+        wait_for("a lease of each node", lambda: fetch_leases(cluster) >= set(names), timeout=60, interval=1)
     finally:
         controller.stop()
     assert not controller.alive()
+
+
+def fetch_leases(cluster: Cluster) -> set[str]:
+    with cluster.connect() as connection:
+        answer = connection.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")
+    return {lease["metadata"]["name"] for lease in json.loads(answer.body)["items"]}
 
 
 def make_bystander() -> dict[str, object]:

@@ -1,25 +1,33 @@
 """The operator from its image, in a cluster whose node is a machine: what a SchedExt asks for ends in a real kernel."""
 
+import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.cluster import Cluster
+from lab.images import fetch_digest
+from lab.kernels import NEWEST
 from lab.machine import Machine
 from lab.node import join
 from lab.session import NODE
-from lab.sked_image import TAG, build_sked
+from lab.signing import Cosign, keyed
+from lab.sked_image import TAG, build_sked, enforce_signatures
 from lab.store import Store
 from lab.waiting import wait_for
-from tests.e2e.conftest import ATTACH_SECONDS, read_slot, wait_attached, wait_detached
+from tests.e2e.conftest import ATTACH_SECONDS, read_slot, start_fixture, wait_attached, wait_detached
 from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import apply, condition, fetch, has, make_schedext, wait_object
 from tests.integration.sked_deploy.tools import NAMESPACE, Clone
 
 FIRST, SECOND = "localhost:5000/scx_fifo:v1", "localhost:5000/scx_fifo:v2"
 MEMORY_LIMIT_KB = 128 * 1024
+AGENT_LIMIT_KB = 22 * 1024
+# How the processes are called on the node; the brackets keep a pattern from finding the one who looks for it.
+MANAGER, AGENT = "[/]manager ", "[s]chedkit.sked.agent"
 READ_METRICS = """
 import ssl, sys, urllib.error, urllib.request
 request = urllib.request.Request(sys.argv[1], headers={"Authorization": "Bearer " + word for word in sys.argv[2:]})
@@ -56,10 +64,14 @@ def deployed(store: Store, node: Machine, cluster: Cluster, clone: Clone) -> Ite
     build_sked(store, node.registry)
     clone.make(cluster, "deploy", f"IMG=localhost:5000/{TAG}")
     rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=300s")
-    if cluster.kubectl(*rollout, timeout=310, check=False).code:
-        for look in (("describe", "pods"), ("logs", "deployment/sked-controller-manager", "--tail=50")):
+    agents = ("rollout", "status", "daemonset/sked-agent", "-n", NAMESPACE, "--timeout=120s")
+    if any(cluster.kubectl(*words, timeout=310, check=False).code for words in (rollout, agents)):
+        logs = [
+            ("logs", program, "--tail=50") for program in ("deployment/sked-controller-manager", "daemonset/sked-agent")
+        ]
+        for look in (("describe", "pods"), *logs):
             print(cluster.kubectl(*look, "-n", NAMESPACE, check=False).stdout[-6000:])
-        pytest.fail("the manager does not become ready")
+        pytest.fail("the manager or the agent does not become ready")
     yield cluster
     clone.make(cluster, "undeploy", "ignore-not-found=true")
 
@@ -73,39 +85,92 @@ def operated(deployed: Cluster, node: Machine) -> Iterator[Cluster]:
     wait_detached(node)
 
 
-def fetch_pods(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
-    return read_objects(cluster, "pod", namespace)
+def fetch_pods(cluster: Cluster, namespace: str, labels: str = "") -> list[dict[str, Any]]:
+    return read_objects(cluster, "pod", namespace, labels)
 
 
-def count_restarts(cluster: Cluster, namespace: str) -> int:
-    pods = fetch_pods(cluster, namespace)
+def fetch_manager(cluster: Cluster) -> dict[str, Any]:
+    pods = fetch_pods(cluster, NAMESPACE, "control-plane=controller-manager")
+    (pod,) = (pod for pod in pods if "deletionTimestamp" not in pod["metadata"])  # one of a spec before may be going
+    return pod
+
+
+def count_restarts(cluster: Cluster, namespace: str, labels: str = "") -> int:
+    pods = fetch_pods(cluster, namespace, labels)
     return sum(status["restartCount"] for pod in pods for status in pod["status"].get("containerStatuses", []))
 
 
-def read_manager_process(node: Machine) -> dict[str, str]:
-    """What the node's kernel tells of the manager's process."""
-    said = node.run("cat /proc/$(pgrep -of '/manager ')/status").stdout
+def read_process(node: Machine, pattern: str) -> dict[str, str]:
+    """What the node's kernel tells of the first process with such a command line."""
+    said = node.run(f"cat /proc/$(pgrep -of '{pattern}')/status").stdout
     return {name: " ".join(rest.split()) for name, _, rest in (line.partition(":") for line in said.splitlines())}
 
 
-def test_manager_runs_from_its_image_without_any_privilege(operated: Cluster, node: Machine) -> None:
-    (pod,) = fetch_pods(operated, NAMESPACE)
-    assert [status["ready"] for status in pod["status"]["containerStatuses"]] == [True]
+def test_manager_and_agent_run_from_one_image_without_any_privilege(operated: Cluster, node: Machine) -> None:
+    pods = fetch_pods(operated, NAMESPACE)
+    assert [status["ready"] for pod in pods for status in pod["status"]["containerStatuses"]] == [True, True]
     assert count_restarts(operated, NAMESPACE) == 0
-    process = read_manager_process(node)
-    assert process["Uid"] == "65532 65532 65532 65532"
-    assert (process["CapEff"], process["CapBnd"]) == ("0" * 16, "0" * 16)
-    assert (process["NoNewPrivs"], process["Seccomp"]) == ("1", "2")
-    root = node.run("awk '$5 == \"/\" {print $6}' /proc/$(pgrep -of '/manager ')/mountinfo").stdout
-    assert "ro" in root.strip().split(",")
+    for pattern in (MANAGER, AGENT):
+        process = read_process(node, pattern)
+        assert process["Uid"] == "65532 65532 65532 65532"
+        assert (process["CapEff"], process["CapBnd"]) == ("0" * 16, "0" * 16)
+        assert (process["NoNewPrivs"], process["Seccomp"]) == ("1", "2")
+        root = node.run(f"awk '$5 == \"/\" {{print $6}}' /proc/$(pgrep -of '{pattern}')/mountinfo").stdout
+        assert "ro" in root.strip().split(",")
+
+
+def test_agent_tells_what_the_kernel_does_and_forgets_nothing(operated: Cluster, node: Machine) -> None:
+    def fetch_status() -> dict[str, Any]:
+        report = fetch(operated, "schedextnode", NODE)
+        assert report
+        status: dict[str, Any] = report["status"]
+        return status
+
+    def has_state(state: str) -> bool:
+        return bool(fetch_status()["slot"]["state"] == state)
+
+    before = fetch_status()
+    assert before["kernel"]["release"] == node.run("uname -r").stdout.strip()
+    assert before["kernel"]["bootID"] == node.run("cat /proc/sys/kernel/random/boot_id").stdout.strip()
+    assert (before["kernel"]["supported"], before["slot"]["state"]) == ("True", "disabled")
+    process = read_process(node, AGENT)
+    print(f"agent: {process['VmRSS']} resident, of that {process['RssAnon']} its own")
+    assert int(process["VmRSS"].split()[0]) <= AGENT_LIMIT_KB
+
+    pid = start_fixture(node, "scx_fifo-v1")
+    wait_attached(node, "schedkit_fifo")
+    # Long before the agent would look by itself. How fast it is, is measured in bench/agent.py: a busy host is slow.
+    wait_for("the report", lambda: has_state("enabled"), ATTACH_SECONDS, interval=0.05)
+    attached = fetch_status()
+    assert attached["slot"]["ops"] == "schedkit_fifo"
+    assert attached["attachments"] == before["attachments"] + 1
+    assert condition({"status": attached}, "Attached") == ("True", "SchedulerAttached")
+
+    restarts = count_restarts(operated, NAMESPACE)
+    node.run(f"kill -KILL $(pgrep -of '{AGENT}')")
+    wait_for("the kubelet to restart it", lambda: count_restarts(operated, NAMESPACE) > restarts, 60)
+    operated.kubectl("wait", "pods", "-l", "control-plane=agent", "-n", NAMESPACE, "--for=condition=Ready")
+    assert fetch_status() == attached, "since, above all"
+
+    node.run(f"kill {pid}")
+    wait_for("the report", lambda: has_state("disabled"), ATTACH_SECONDS)
+    left = fetch_status()
+    assert (left["lastDetach"]["ops"], left["lastDetach"]["enableSeq"]) == (
+        "schedkit_fifo",
+        attached["slot"]["enableSeq"],
+    )
+    assert left["lastDetach"]["time"] >= attached["slot"]["since"]
+    assert left["departures"] == left["attachments"] == attached["attachments"]
 
 
 def test_schedext_attaches_is_swapped_and_detaches(operated: Cluster, node: Machine) -> None:
     apply(operated, make_schedext("fifo", sched=FIRST))
     wait_attached(node, "schedkit_fifo")
     ready = wait_object(operated, "schedext", "fifo", has("Ready", "True", "Ready"))
-    assert ready["status"]["nodes"]["ready"] == 1
+    assert (ready["status"]["nodes"]["ready"], ready["status"]["nodes"]["attached"]) == (1, 1)
     assert ready["status"]["image"] == FIRST
+    assert condition(ready, "Attached") == ("True", "Attached")
+    wait_object(operated, "schedextnode", NODE, lambda found: found["status"].get("schedExt") == "default/fifo")
 
     apply(operated, make_schedext("fifo", sched=SECOND))
     wait_attached(node, "schedkit_fifo2")
@@ -157,7 +222,7 @@ def test_two_schedexts_on_one_node_never_fight_for_it(operated: Cluster, node: M
     heir = wait_object(operated, "schedext", "younger", has("Ready", "True", "Ready"))
     assert condition(heir, "Conflicted") == ("False", "NoOverlap")
     assert count_restarts(operated, "default") == 0
-    assert count_restarts(operated, NAMESPACE) == 0
+    assert count_restarts(operated, NAMESPACE, "control-plane=controller-manager") == 0
 
 
 def test_crash_loop_tells_what_the_scheduler_wrote_last(operated: Cluster) -> None:
@@ -177,6 +242,64 @@ def test_crash_loop_tells_what_the_scheduler_wrote_last(operated: Cluster) -> No
     assert condition(failing, "Degraded") == ("True", "CrashLooping")
 
 
+def test_ejection_is_told_with_the_kernels_reason_all_through_the_crash_loop(operated: Cluster, node: Machine) -> None:
+    thrown_out = r"the kernel threw it out, runnable task stall \(kind 1026\): .+"
+    told = f"it was attached and left the kernel; the scheduler ended with status 2: {thrown_out}"
+
+    def tells(resource: dict[str, Any]) -> bool:
+        failures = resource.get("status", {}).get("failures", [])
+        return any(re.fullmatch(told, failure["message"]) for failure in failures)
+
+    def read_degraded(resource: dict[str, Any]) -> tuple[str, str, str]:
+        (found,) = (one for one in resource["status"]["conditions"] if one["type"] == "Degraded")
+        return found["status"], found["reason"], found["lastTransitionTime"]
+
+    apply(operated, make_schedext("stall", sched="localhost:5000/scx_stall:v1", args=["1"]))
+    failing = wait_object(operated, "schedext", "stall", tells)
+    assert read_degraded(failing)[:2] == ("True", "Ejected")
+    assert failing["status"]["nodes"]["ejected"] == 1
+    wait_attached(node, "schedkit_stall")
+    wait_object(operated, "schedextnode", NODE, lambda found: found["status"]["slot"]["state"] == "enabled")
+    again = wait_object(operated, "schedext", "stall", tells)
+    assert read_degraded(again) == read_degraded(failing), "attached for a moment is not well"
+    assert again["status"]["nodes"]["attached"] == 0
+    events = [event for event in read_objects(operated, "event", "default") if event["reason"] == "Ejected"]
+    assert {event["regarding"]["kind"] for event in events} == {"SchedExt", "Node"}
+    assert any("kind 1026" in event["note"] for event in events if event["regarding"]["kind"] == "Node")
+
+
+def test_ready_pod_is_not_an_attached_scheduler_and_a_foreign_one_is_told_by_name(
+    operated: Cluster, node: Machine
+) -> None:
+    apply(operated, make_schedext("idle", sched="localhost:5000/scx_idle:v1"))
+    detached = wait_object(operated, "schedext", "idle", has("Ready", "False", "Detached"))
+    assert (detached["status"]["nodes"]["ready"], detached["status"]["nodes"]["detached"]) == (1, 1)
+    assert condition(detached, "Attached") == ("False", "Detached")
+
+    pid = start_fixture(node, "scx_fifo-v1")
+    wait_attached(node, "schedkit_fifo")
+    foreign = wait_object(operated, "schedext", "idle", has("Degraded", "True", "ForeignScheduler"))
+    (failure,) = foreign["status"]["failures"]
+    assert failure["message"].startswith("schedkit_fifo is attached, since 20")
+    node.run(f"kill {pid}")
+    wait_object(operated, "schedext", "idle", has("Degraded", "True", "Detached"))
+
+
+def test_without_its_agent_a_node_is_unknown_and_never_attached(operated: Cluster, node: Machine) -> None:
+    agents = ("daemonset", "sked-agent", "-n", NAMESPACE)
+    apply(operated, make_schedext("fifo", sched=FIRST))
+    wait_object(operated, "schedext", "fifo", has("Attached", "True", "Attached"))
+    operated.kubectl("patch", *agents, "-p", '{"spec": {"template": {"spec": {"nodeSelector": {"no": "node"}}}}}')
+    unknown = wait_object(operated, "schedext", "fifo", has("Attached", "Unknown", "NoAgents"))
+    assert (unknown["status"]["nodes"]["attached"], unknown["status"]["nodes"]["unknown"]) == (0, 1)
+    assert condition(unknown, "Ready") == ("True", "Ready")
+    operated.kubectl(
+        "patch", *agents, "--type=json", "-p", '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'
+    )
+    wait_object(operated, "schedext", "fifo", has("Attached", "True", "Attached"))
+    assert read_slot(node).ops == "schedkit_fifo"
+
+
 def test_image_that_is_not_there_is_told_in_words_that_stay(operated: Cluster) -> None:
     def read_why() -> str:
         (pod,) = fetch_pods(operated, "default")
@@ -194,6 +317,51 @@ def test_image_that_is_not_there_is_told_in_words_that_stay(operated: Cluster) -
     assert fetch(operated, "schedext", "missing") == failing
 
 
+def test_only_what_is_signed_reaches_the_kernel_under_enforce(
+    operated: Cluster, node: Machine, store: Store, tmp_path: Path
+) -> None:
+    cosign = Cosign(store, "v3", tmp_path)
+    private, public = cosign.make_key("release")
+    digest = fetch_digest(node.registry, "scx_fifo", "v1")
+    cosign.sign(f"{node.registry}/scx_fifo@{digest}", *keyed(private))
+    apply(operated, make_schedext("fifo", sched=FIRST))
+    wait_attached(node, "schedkit_fifo")
+    wait_object(operated, "schedext", "fifo", has("Ready", "True", "Ready"))
+    (before,) = fetch_pods(operated, "default")
+
+    policy = json.dumps({"keys": [{"path": "release.pub"}]})
+    enforce_signatures(operated, {"policy.yaml": policy, "release.pub": public.read_text()})
+    try:
+        wait_object(operated, "schedext", "fifo", has("Verified", "True", "Verified"))
+        made = wait_object(operated, "daemonset", "fifo", lambda found: digest in json.dumps(found["spec"]))
+        (container,) = made["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == f"localhost:5000/scx_fifo@{digest}"
+        # It ran that digest already, so its pod was left alone.
+        wait_object(operated, "schedext", "fifo", has("Ready", "True", "Ready"))
+        (after,) = fetch_pods(operated, "default")
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+        operated.kubectl("delete", "pod", after["metadata"]["name"])  # and a new one is made of the digest
+        pinned = [f"localhost:5000/scx_fifo@{digest}"]
+
+        def list_images() -> list[str]:
+            return [pod["spec"]["containers"][0]["image"] for pod in fetch_pods(operated, "default")]
+
+        wait_for("a pod of the digest alone", lambda: list_images() == pinned, ATTACH_SECONDS * 2)
+        wait_attached(node, "schedkit_fifo")
+
+        apply(operated, make_schedext("fifo", sched=SECOND))
+        refused = wait_object(operated, "schedext", "fifo", has("Verified", "False", "Unsigned"))
+        assert condition(refused, "Ready") == ("False", "Unsigned")
+        assert read_slot(node).ops == "schedkit_fifo"
+        process = read_process(node, "/manager ")
+        assert int(process["VmHWM"].split()[0]) < MEMORY_LIMIT_KB // 2
+    finally:
+        operated.kubectl("rollout", "undo", "deployment/sked-controller-manager", "-n", NAMESPACE)
+        rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=180s")
+        operated.kubectl(*rollout, timeout=190)
+
+
 def test_metrics_are_for_those_whom_the_cluster_lets_read_them(operated: Cluster, node: Machine) -> None:
     operated.kubectl("create", "serviceaccount", "prometheus")
     operated.kubectl("create", "serviceaccount", "stranger")
@@ -201,7 +369,7 @@ def test_metrics_are_for_those_whom_the_cluster_lets_read_them(operated: Cluster
         *("create", "clusterrolebinding", "prometheus", "--clusterrole=sked-metrics-reader"),
         "--serviceaccount=default:prometheus",
     )
-    (pod,) = fetch_pods(operated, NAMESPACE)
+    pod = fetch_manager(operated)
     url = f"https://{pod['status']['podIP']}:8443/metrics"
 
     def read(*accounts: str) -> tuple[str, str]:
@@ -219,10 +387,54 @@ def test_metrics_are_for_those_whom_the_cluster_lets_read_them(operated: Cluster
 
 
 def test_manager_is_small(operated: Cluster, node: Machine) -> None:
-    process = read_manager_process(node)
+    process = read_process(node, MANAGER)
     used, most = (int(process[name].split()[0]) for name in ("VmRSS", "VmHWM"))
     print(f"manager: {used} kB resident, of that {process['RssAnon']} its own, {most} kB at most")
     assert most < MEMORY_LIMIT_KB // 2, "the limit must leave room for larger clusters"
+
+
+@pytest.fixture(scope="module")
+def newest(store: Store, deployed: Cluster, lab_folder: Path) -> Iterator[Machine]:
+    """A second node with another kernel."""
+    machine = Machine.start(store, lab_folder / "newest", kernel=NEWEST)
+    machine.run(f"echo '{BACK_OFF}' >>/etc/kubernetes/kubelet.yaml")
+    build_sked(store, machine.registry)
+    join(machine, deployed, NEWEST.name)
+    yield machine
+    machine.stop()
+
+
+def test_two_kernels_of_one_cluster_are_told_apart_and_a_reboot_is_another_boot(
+    operated: Cluster, node: Machine, newest: Machine
+) -> None:
+    def is_told(resource: dict[str, Any]) -> bool:
+        counts = resource.get("status", {}).get("nodes", {})
+        return bool(counts.get("attached") == 1 and counts.get("unfit") == 1)
+
+    def read_boot() -> str:
+        report = fetch(operated, "schedextnode", NEWEST.name)
+        return str(report["status"]["kernel"]["bootID"]) if report else ""
+
+    def has_two(resource: dict[str, Any]) -> bool:
+        return bool(resource.get("status", {}).get("nodes", {}).get("attached") == 2)
+
+    apply(operated, make_schedext("real", sched="localhost:5000/scx_rusty:latest"))
+    told = wait_object(operated, "schedext", "real", is_told, seconds=ATTACH_SECONDS * 5)
+    (failure,) = told["status"]["failures"]
+    assert (failure["node"], failure["reason"]) == (NEWEST.name, "Unfit")
+    assert "kernel.btf_kfuncs" in failure["message"]
+    print(operated.kubectl("get", "scx,scxn", "-o", "wide").stdout)
+    operated.kubectl("delete", "schedext", "real")
+    wait_detached(node)
+
+    apply(operated, make_schedext("fifo", sched=FIRST))
+    wait_object(operated, "schedext", "fifo", has_two)
+    before = read_boot()
+    newest.reboot()
+    join(newest, operated, NEWEST.name)
+    wait_for("the report of the new boot", lambda: read_boot() not in ("", before), ATTACH_SECONDS * 3)
+    wait_object(operated, "schedext", "fifo", lambda found: has_two(found) and has("Ready", "True", "Ready")(found))
+    wait_attached(newest, "schedkit_fifo")
 
 
 def test_undeploy_gives_the_kernel_back(deployed: Cluster, node: Machine, clone: Clone) -> None:

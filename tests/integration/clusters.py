@@ -22,6 +22,7 @@ PATHS = {
     "node": "/api/v1/nodes",
     "pod": "/api/v1/namespaces/{}/pods",
     "schedext": "/apis/sked.schedkit.io/v1/namespaces/{}/schedexts",
+    "schedextnode": "/apis/sked.schedkit.io/v1/schedextnodes",
 }
 
 

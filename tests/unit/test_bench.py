@@ -1,6 +1,7 @@
 """Benchmarks measure what works: a command that fails is an error, not a record."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 from functools import partial
@@ -25,3 +26,24 @@ def test_process_that_fails_ends_the_wait_for_what_it_should_do() -> None:
 
     with pytest.raises(RuntimeError, match="exit status 3"):
         asyncio.run(asyncio.wait_for(test(), 60))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_benchmark_in_the_background_of_a_shell_ends_when_told_to(number: signal.Signals) -> None:
+    """Such a shell has it ignore Ctrl-C."""
+    code = (
+        "import asyncio, sys, time; from bench.sked import end_on_signals\n"
+        "async def wait():\n"
+        "    print('waiting', flush=True)\n"
+        "    time.sleep(60) if sys.argv[1] == 'blocked' else await asyncio.sleep(60)\n"
+        "end_on_signals()\n"
+        "try: asyncio.run(wait())\n"
+        "except KeyboardInterrupt: print('ended')\n"
+    )
+    for how in ("blocked", "asleep"):
+        words = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", sys.executable, "-c", code, how]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            assert process.stdout.readline() == "waiting\n"
+            process.send_signal(number)
+            assert process.communicate(timeout=30)[0] == "ended\n"

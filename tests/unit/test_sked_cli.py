@@ -150,3 +150,49 @@ def test_render_ends_with_the_documented_code(arguments: list[str], input: str, 
     done = sked("render", *arguments, input=input)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.startswith(told)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ["--metrics-bind-address=bad"],
+        ["--health-probe-bind-address=:65536"],
+        ["--metrics-secure=false", "--metrics-cert-path=/nowhere"],
+    ],
+)
+def test_wrong_flags_are_refused_before_a_cluster_is_looked_for(tmp_path: Path, wrong: list[str]) -> None:
+    done = sked("manager", f"--kubeconfig={tmp_path / 'absent'}", *wrong)
+    assert (done.returncode, done.stderr.startswith("error: ")) == (64, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "options", "spec", "code", "reason"),
+    [
+        ("allowUnsigned: [ghcr.io/**]", [], {}, 22, "Untrusted"),
+        (
+            "allowUnsigned: [example.com/**]",
+            [],
+            {"env": [{"name": "LD_PRELOAD", "value": "x"}]},
+            1,
+            "UnsafeOverride",
+        ),
+        ("keys: [", [], {}, 65, ""),
+        ("allowUnsigned: [ghcr.io/**]", ["--registry-mirror=ghcr.io"], {}, 64, ""),
+        ("allowUnsigned: [ghcr.io/**]", ["--insecure-registry=http://a"], {}, 64, ""),
+    ],
+    ids=["no rule", "override", "policy", "mirror", "insecure"],
+)
+def test_verify_ends_with_the_documented_code_and_asks_nobody_it_need_not(
+    tmp_path: Path, policy: str, options: list[str], spec: dict[str, Any], code: int, reason: str
+) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(policy)
+    without_network = "import socket; socket.getaddrinfo = socket.create_connection = None"
+    manifest = make("a", sched="example.com/scx:1", **spec)
+    done = sked("verify", "-", f"--trust-policy={file}", *options, input=manifest, before=without_network)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.startswith("error: ")
+    told = (
+        ["schedext    a", "image       example.com/scx:1", "verified    no", f"reason      {reason}"] if reason else []
+    )
+    assert done.stdout.splitlines()[:4] == told

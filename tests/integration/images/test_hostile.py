@@ -418,9 +418,11 @@ def test_a_server_that_wants_too_long_a_wait_is_told_of(
     server: Server, registry: Registry, naps: list[float], words: str
 ) -> None:
     server.says(TAGS, b'{"errors": [{"message": "slow down"}]}', 429, Retry_After=words)
-    with pytest.raises(UnavailableError, match="too many requests: slow down"):
+    with pytest.raises(UnavailableError, match="too many requests: slow down") as caught:
         registry.fetch_tags(name(server))
     assert naps == []
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after >= 3600 - 1
 
 
 def test_a_lasting_failure_ends_with_the_servers_words_made_harmless(

@@ -14,6 +14,17 @@ from schedkit.runtimes.model import SCX_FOLDER
 from tests.integration.runtimes.bench import IDLE, PATIENCE, Bench
 
 
+def test_a_file_of_this_machine_can_be_read_there_and_not_written(bench: Bench) -> None:
+    file = bench.daemon.scx_folder.parent / "layers: all.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("[]")
+    container = bench.start("reading", files=(str(file),))
+    assert Path(f"/proc/{container.pid}/root{file}").read_text() == "[]"
+    mounts = [line.split() for line in Path(f"/proc/{container.pid}/mountinfo").read_text().splitlines()]
+    (options,) = [words[5] for words in mounts if words[4].replace("\\040", " ") == str(file)]
+    assert "ro" in options.split(",")
+
+
 def test_scheduler_gets_all_capabilities(bench: Bench) -> None:
     status = read_status(bench.start("caps"))
 

@@ -14,6 +14,7 @@ from schedkit.errors import NoPermissionError, NotFoundError, UnavailableError
 from schedkit.images.oci import Content
 from schedkit.images.reference import parse_reference
 from schedkit.images.registry import Registry, RegistrySettings
+from schedkit.runtimes.local_image import ImageInUseError, LocalImage
 from schedkit.runtimes.model import ContainerSpec
 from tests.integration.images.servers import serve
 from tests.integration.images.test_logins import BASIC, HTPASSWD, login
@@ -178,3 +179,29 @@ def test_layer_that_a_mirror_changed_is_pulled_from_the_registry(bench: Bench) -
         assert bench.runtime.has_image(content)
         bench.runtime.create(content, ContainerSpec("from-elsewhere"))
         client.close()
+
+
+def test_a_kept_image_is_listed_and_removed_unless_a_container_is_made_of_it(bench: Bench) -> None:
+    def find() -> list[LocalImage]:
+        return [one for one in bench.runtime.fetch_images() if any("scx_mortal" in name for name in one.names)]
+
+    for left_by_another_test in find():  # it has other names
+        bench.runtime.remove_image(left_by_another_test)
+    content = bench.pull("scx_mortal:v1")
+    (image,) = find()
+    assert image.scheduler
+    assert image.size is not None
+    assert image.size > 100_000
+    assert image.repositories == {f"{bench.registry}/scx_mortal"}
+
+    id = bench.runtime.create(content, ContainerSpec("user"))
+    with pytest.raises(ImageInUseError, match="in use"):
+        bench.runtime.remove_image(image)
+    assert bench.runtime.has_image(content)
+    bench.runtime.remove(id)
+    bench.runtime.remove_image(image)
+    assert not bench.runtime.has_image(content)
+    assert not find()
+    bench.runtime.remove_image(image)  # what is gone is fine
+    bench.runtime.pull(content, ignore_progress)  # and it can come back
+    assert bench.runtime.has_image(content)

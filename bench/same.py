@@ -1,0 +1,40 @@
+"""How often two that are the same are found different, with the noise of this machine: python -m bench.same [REPEATS].
+
+The same command is run and measured as `schedctl bench` does it, for two contenders that do not differ: 10 runs of
+each, in random blocks, again and again. In about one bench of twenty, a difference may be found.
+"""
+
+import os
+import sys
+from datetime import datetime
+
+from schedkit.measure.model import USED, WALL, BenchRun, Contender
+from schedkit.measure.plan import make_plan
+from schedkit.measure.sampling import find_work, run_once
+from schedkit.measure.summary import Finding, summarise, tell_answers
+
+RUNS = 10
+WORK = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done | sort | wc")
+BOTH = (Contender("one"), Contender("the same"))
+NOT_FOUND = (Finding.SAME, Finding.NOT_DIFFERENT)
+
+
+def main() -> None:
+    repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    work = find_work(WORK, os.environ)
+    print(f"load {os.getloadavg()[0]:.1f}; {repeats} benches of {RUNS} runs with each of two that are the same")
+    same = 0
+    for repeat in range(repeats):
+        runs = []
+        for number, planned in enumerate(make_plan(2, RUNS, 1, seed=repeat), start=1):
+            taken = run_once(work)
+            now = datetime.now().astimezone()
+            runs.append(BenchRun(number, planned.block, planned.contender, taken.ending, now, taken.values))
+        summary = summarise(BOTH, runs, USED, WALL)
+        same += summary.find(1, WALL).finding in NOT_FOUND
+        print(f"{repeat + 1:3}. {tell_answers(summary)[0]}", flush=True)
+    print(f"no difference found in {same} of {repeats}; load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()
