@@ -36,6 +36,14 @@ SURGE = (
     "maxSurge is not possible: a kernel has one slot for a scheduler, so the old one has to leave a node "
     "before the new one can attach; use maxUnavailable"
 )
+STEP = "a step has either nodes or a pause"
+STEP_NODES = "nodes is a number of nodes from 1 on, or a percentage from 1% to 100%"
+DURATION = "a duration is written as 90s, 10m or 1h30m"
+ONE_PACE = "rollout takes the place of updateStrategy: give one of them"
+REVISED_NAME = (
+    "with a rollout, the resource's name (and a pool's, joined by '-') has at most 52 characters: "
+    "the DaemonSets of its revisions have a hash behind it"
+)
 POOL_SELECTS = "a pool selects its nodes: give it a nodeSelector or a required nodeAffinity"
 IN_VALUES = "the operators In and NotIn need values to compare with"
 EXISTS_VALUES = "the operators Exists and DoesNotExist take no values"
@@ -105,6 +113,14 @@ def toleration(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
 def update(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
     strategy = {"rollingUpdate": fields}
     return given(f"update-{id}", f"updateStrategy.rollingUpdate{path}", sentence, updateStrategy=strategy)
+
+
+def rollout(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
+    return given(f"rollout-{id}", f"rollout{path}", sentence, rollout=fields)
+
+
+def step(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
+    return rollout(f"step-{id}", f".steps[0]{path}", sentence, steps=[fields])
 
 
 def pool(id: str, path: str, sentence: str, **fields: Any) -> Refusal:
@@ -353,6 +369,33 @@ REFUSED = [
         "updateStrategy",
         "rollingUpdate is only for the type RollingUpdate",
         updateStrategy={"type": "OnDelete", "rollingUpdate": {"maxUnavailable": 1}},
+    ),
+    rollout("pace", ".maxUnavailable", MAX_UNAVAILABLE, maxUnavailable="0%"),
+    step("empty", "", STEP),
+    step("both", "", STEP, nodes=1, pause={}),
+    step("selected-pause", "", "a nodeSelector goes with nodes: a pause has none", pause={}, nodeSelector={"a": "b"}),
+    step("no-nodes", ".nodes", STEP_NODES, nodes=0),
+    step("too-many", ".nodes", STEP_NODES, nodes="101%"),
+    step(
+        "label",
+        ".nodeSelector",
+        "there is a key that cannot be the key of a label: a b",
+        nodes=1,
+        nodeSelector={"a b": "c"},
+    ),
+    step("duration", ".pause.duration", DURATION, pause={"duration": "10 minutes"}),
+    step("no-unit", ".pause.duration", DURATION, pause={"duration": "10"}),
+    given("quarantine", "quarantine.within", DURATION, quarantine={"afterEjections": 3, "within": "-1m"}),
+    given("quarantine-for", "quarantine.for", DURATION, quarantine={"afterEjections": 3, "for": "1d"}),
+    given("two-paces", "updateStrategy", ONE_PACE, rollout={}, updateStrategy={"type": "OnDelete"}),
+    given("two-paces-in-pool", "updateStrategy", ONE_PACE, pools=[select("a", rollout={})], updateStrategy={}),
+    Refusal("rollout-long-name", {"sched": IMAGE, "rollout": {}}, "metadata.name", REVISED_NAME, "a" * 53),
+    Refusal(
+        "rollout-long-pool",
+        {"sched": IMAGE, "pools": [select("b" * 30, rollout={})]},
+        "metadata.name",
+        REVISED_NAME,
+        "a" * 22,
     ),
     given("priority-class", "priorityClassName", OBJECT_NAME, priorityClassName="High"),
     given("pull-secret", "imagePullSecrets[0].name", OBJECT_NAME, imagePullSecrets=[{"name": "a_b"}]),

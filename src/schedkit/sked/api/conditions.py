@@ -96,6 +96,8 @@ class Reason(ConditionReason):
         "WaitingForNodes",
         "Another scheduler's pod has yet to leave a node, or a node's label to be set.",
     )
+    PAUSED = "Paused", "The rollout waits: for a person, for its pause to pass, or because spec.paused is true."
+    ROLLING_BACK = "RollingBack", "The new revision failed, and the nodes that have it get the stable one again."
     REMOVING = "Removing", "Pods that are no longer wanted are still on their nodes."
     SETTLED = "Settled", "Everything asked for has been carried out."
 
@@ -120,6 +122,10 @@ class Reason(ConditionReason):
     FORBIDDEN = "Forbidden", "The operator lacks a right that it needs."
     INVALID = "Invalid", "The API server refuses the DaemonSet."
     REFUSED = "ApiServerRefused", "The API server refuses a request for another reason."
+    ROLLED_BACK = "RolledBack", "The new revision failed and the stable one is back; nothing more until spec changes."
+    ROLLOUT_FAILED = "RolloutFailed", "The new revision failed, and the rollout waits for a person."
+    NOT_ATTACHED_IN_TIME = "NotAttachedInTime", "The kernel has not attached the new revision in the time it has."
+    QUARANTINED = "Quarantined", "Its kernel ejected the scheduler too often, so that the node is left without one."
     NOT_STALLED = "NotStalled", "Nothing keeps the operator from going on."
 
     # Conflicted

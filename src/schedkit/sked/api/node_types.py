@@ -83,6 +83,19 @@ class Detachment(SpecModel, frozen=True, kw_only=True):
     reason: Annotated[str, about("Why, where the kernel tells it.", maxLength=TEXT_LENGTH)] = ""
 
 
+class NodeQuarantine(SpecModel, frozen=True, kw_only=True):
+    """Why a node is kept without a scheduler."""
+
+    sched_ext: Annotated[
+        str,
+        about("The SchedExt that was ejected, as namespace/name.", maxLength=2 * OBJECT_NAME_LENGTH + 1),
+    ]
+    revision: Annotated[str, about("What it ran: another revision ends the quarantine.", maxLength=64)] = ""
+    since: Annotated[str, about("Since when.", format="date-time")]
+    until: Annotated[str | None, about("Until when; absent: until a person lifts it.", format="date-time")] = None
+    reason: Annotated[str, about("What the kernel said last.", maxLength=TEXT_LENGTH)] = ""
+
+
 class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
     """What the agent saw, and what the operator adds."""
 
@@ -108,6 +121,10 @@ class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
             maxLength=2 * OBJECT_NAME_LENGTH + 1,
         ),
     ] = ""
+    quarantine: Annotated[
+        NodeQuarantine | None,
+        about("Why the node is kept without a scheduler; written by the operator, absent when it is not."),
+    ] = None
 
 
 class SchedExtNode(SpecModel, frozen=True, kw_only=True, omit_defaults=False):

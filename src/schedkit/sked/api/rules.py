@@ -8,6 +8,7 @@ from schedkit.sked.api.about import Fault, Value, each_key, fits, none_of, uniqu
 from schedkit.sked.api.patterns import cel_matches, matches
 
 NAME_LENGTH = 63  # the name is the value of a label of the pods
+REVISED_NAME_LENGTH = NAME_LENGTH - 11  # where a dash and ten characters follow
 
 
 IMAGE = none_of(
@@ -202,6 +203,15 @@ def _long_pools(resource: Value) -> list[str]:
     return [name for name in names if len(name) > NAME_LENGTH]
 
 
+def _too_long_for_revisions(resource: Value) -> bool:
+    spec, length = resource["spec"], len(resource["metadata"]["name"])
+    pools = spec.get("pools", ())
+    if "rollout" in spec and length > REVISED_NAME_LENGTH:
+        return True
+    rolled = (pool for pool in pools if "rollout" in spec or "rollout" in pool)
+    return any(length + 1 + len(pool["name"]) > REVISED_NAME_LENGTH for pool in rolled)
+
+
 NAME_FITS = none_of(
     Fault(
         f"size(self.metadata.name) > {NAME_LENGTH}",
@@ -214,6 +224,14 @@ NAME_FITS = none_of(
         lambda value: bool(_long_pools(value)),
         f"the resource's name and a pool's, joined by '-', are longer than {NAME_LENGTH} characters, "
         "too long for a label of its pods",
+    ),
+    Fault(
+        f"(has(self.spec.rollout) && size(self.metadata.name) > {REVISED_NAME_LENGTH}) || (has(self.spec.pools)"
+        " && self.spec.pools.exists(pool, (has(self.spec.rollout) || has(pool.rollout))"
+        f" && size(self.metadata.name) + 1 + size(pool.name) > {REVISED_NAME_LENGTH}))",
+        _too_long_for_revisions,
+        f"with a rollout, the resource's name (and a pool's, joined by '-') has at most {REVISED_NAME_LENGTH} "
+        "characters: the DaemonSets of its revisions have a hash behind it",
     ),
     field="metadata.name",
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from schedkit.sked.api import container_rules, rules
+from schedkit.sked.api import container_rules, rollout_rules, rules
 from schedkit.sked.api.about import about
 from schedkit.sked.api.conditions import CONDITION_TYPES
 from schedkit.sked.api.kubernetes import (
@@ -19,6 +19,7 @@ from schedkit.sked.api.kubernetes import (
     Toleration,
 )
 from schedkit.sked.api.names import API_VERSION, KIND
+from schedkit.sked.api.rollout_types import PHASES, Quarantine, Rollout, RolloutStatus
 from schedkit.sked.kube.objects import ObjectMeta
 
 POOLS = 16
@@ -72,6 +73,13 @@ class Workload(SpecModel, frozen=True, kw_only=True):
         tuple[Toleration, ...] | None,
         about("Taints of nodes that do not keep the scheduler away.", list_type="atomic", maxItems=32),
     ] = None
+    rollout: Annotated[
+        Rollout | None,
+        about(
+            "Steps in which a new revision reaches the nodes, judged by their kernels, with a way back; "
+            "absent: all nodes follow at the pace of updateStrategy."
+        ),
+    ] = None
 
 
 class Pool(Workload, frozen=True, kw_only=True):
@@ -122,7 +130,7 @@ class UpdateStrategy(SpecModel, frozen=True, kw_only=True):
 class SchedExtSpec(Workload, frozen=True, kw_only=True):
     """What is asked for: which scheduler on which nodes."""
 
-    RULES = (rules.HAS_IMAGE,)
+    RULES = (rules.HAS_IMAGE, rollout_rules.ONE_PACE)
 
     priority_class_name: Annotated[ObjectName | None, about("The PriorityClass of the scheduler's pods.")] = None
     image_pull_policy: Annotated[
@@ -153,6 +161,11 @@ class SchedExtSpec(Workload, frozen=True, kw_only=True):
             "absent means false: they are tried, and fail."
         ),
     ] = False
+    paused: Annotated[bool, about("Whether a rollout stays where it is; absent means false.")] = False
+    quarantine: Annotated[
+        Quarantine | None,
+        about("When a node whose kernel keeps ejecting the scheduler is left without one; absent: never."),
+    ] = None
     suspend: Annotated[bool, about("Whether the schedulers are taken off the nodes while the resource stays.")] = False
     pools: Annotated[
         tuple[Pool, ...],
@@ -228,6 +241,16 @@ class PoolStatus(SpecModel, frozen=True, kw_only=True):
         tuple[str, ...],
         about("The first of those who have nodes that this one selects too, as namespace/name.", list_type="atomic"),
     ] = ()
+    rollout: Annotated[RolloutStatus | None, about("How its rollout stands; absent without one.")] = None
+
+
+class RolloutSummary(SpecModel, frozen=True, kw_only=True):
+    """How the rollout stands that is furthest from its end, where there are several pools."""
+
+    phase: Annotated[str, about("Where it stands.", enum=list(PHASES))]
+    step: Annotated[int, about("Which step it is at, from 0 on.", format="int32")] = 0
+    message: Annotated[str, about("What it does or waits for.", maxLength=1024)] = ""
+    since: Annotated[str | None, about("Since when it is in this phase and step.", format="date-time")] = None
 
 
 class NodeFailure(SpecModel, frozen=True, kw_only=True):
@@ -264,6 +287,9 @@ class SchedExtStatus(SpecModel, frozen=True, kw_only=True):
         tuple[PoolStatus, ...],
         about("What is known of each DaemonSet of the resource.", list_key="name", maxItems=POOLS + 1),
     ] = ()
+    current_revision: Annotated[str, about("The stable revisions of all pools; absent without a rollout.")] = ""
+    update_revision: Annotated[str, about("The revisions that are asked for; absent without a rollout.")] = ""
+    rollout: Annotated[RolloutSummary | None, about("How the rollout stands; absent without one.")] = None
     failures: Annotated[
         tuple[NodeFailure, ...],
         about("The first nodes where the scheduler does not run, and why.", list_type="atomic", maxItems=FAILURES_TOLD),

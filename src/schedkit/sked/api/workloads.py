@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from schedkit.sked.api.kubernetes import Affinity, ConfigSource, EnvironmentVariable, ResourceRequirements, Toleration
+from schedkit.sked.api.rollout_types import Rollout
 from schedkit.sked.api.selectors import Selector, parse_selector
 from schedkit.sked.api.types import SchedExt, SchedExtSpec, Workload
 
@@ -25,6 +26,7 @@ class ResolvedWorkload:
     node_selector: dict[str, str]
     affinity: Affinity | None
     tolerations: tuple[Toleration, ...]
+    rollout: Rollout | None
 
     def parse_selector(self) -> Selector:
         """The nodes that it asks for."""
@@ -57,6 +59,7 @@ def _resolve(own: Workload, spec: SchedExtSpec, pool: str, daemon_set: str) -> R
         node_selector=_first(own.node_selector, spec.node_selector, {}),
         affinity=own.affinity if own.affinity is not None else spec.affinity,
         tolerations=_first(own.tolerations, spec.tolerations, ()),
+        rollout=own.rollout if own.rollout is not None else spec.rollout,
     )
 
 
