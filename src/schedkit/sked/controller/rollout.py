@@ -1,0 +1,390 @@
+"""A rollout: which revision each node of a claim is to have, and when it goes on, stops or goes back. Pure.
+
+What it goes by is written down before anything is done: the phase, the step and the revision that failed are in the
+status, the revision of each node in its label. So whoever goes on after a crash decides the same.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from schedkit.sked.api.rollout_types import (
+    COMPLETE,
+    PAUSE,
+    PAUSED,
+    PROGRESSING,
+    ROLLED_BACK,
+    ROLLING_BACK,
+    Rollout,
+    RolloutStep,
+)
+
+MIN_ATTACHED_SECONDS = 60
+ATTACH_TIMEOUT_SECONDS = 120
+NO_ROLLOUT = Rollout()
+
+
+class PlaceState(StrEnum):
+    """How the revision that a node has fares there."""
+
+    WORKING = "working"  # attached, by the word of the kernel
+    STARTING = "starting"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # nobody tells what the kernel does
+
+
+@dataclass(frozen=True)
+class Place:
+    """One node, as a rollout sees it."""
+
+    name: str
+    revision: str = ""  # that it was given; empty: none yet, or the one before is leaving
+    state: PlaceState = PlaceState.STARTING
+    skipped: bool = False  # NotReady, cordoned, unfit, or somebody else's scheduler is in its kernel
+    ready: bool = False  # whether its pod says that it is well
+    attached_at: datetime | None = None
+    given_at: datetime | None = None  # when the pod of its revision was made
+    failed_at: datetime | None = None  # when time alone makes it fail
+    reason: str = ""
+    message: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a revision counts as failed."""
+
+    revision: str
+    node: str
+    reason: str
+    message: str
+    time: datetime
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a rollout is: all that is remembered of it."""
+
+    current: str = ""  # the stable revision; empty: there was none before
+    update: str = ""
+    phase: str = COMPLETE
+    step: int = 0
+    since: datetime | None = None
+    failed: Cause | None = None
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What people ask for just now."""
+
+    paused: bool = False
+    promote: bool = False  # past a pause
+    retry: bool = False
+    at_once: bool = False  # without the steps, as a person chose the revision
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a rollout does next: either it notes down how far it is, or it moves nodes."""
+
+    progress: Progress
+    message: str
+    revisions: Mapping[str, str]  # by node, what it is to have; empty: nothing for now
+    updated: int = 0
+    attached: int = 0
+    failed: int = 0
+    skipped: int = 0
+    again: datetime | None = None  # when time alone brings it further
+
+
+def advance(
+    asked: Rollout | None,
+    before: Progress,
+    target: str,
+    places: Sequence[Place],
+    requests: Requests,
+    now: datetime,
+) -> Course:
+    """The next stage of a rollout to `target`, and the revision of each node as far as it was noted down before."""
+    plan = _Plan(asked or NO_ROLLOUT, target, places, requests, now)
+    progress, message = plan.judge(before)
+    # What has not been written down yet is not acted upon: a successor would not know of it.
+    revisions = plan.assign(progress) if progress == before else {}
+    moved = [place for place in places if place.revision == target]
+    return Course(
+        progress,
+        message,
+        revisions,
+        updated=len(moved),
+        attached=sum(plan.has_settled(place) for place in moved),
+        failed=sum(place.state is PlaceState.FAILED for place in moved),
+        skipped=sum(place.skipped for place in places),
+        again=plan.find_next_time(progress),
+    )
+
+
+def resolve(asked: int | str | None, total: int) -> int:
+    """A number of nodes, or a share of them rounded up; at least one."""
+    if isinstance(asked, str):
+        share = asked.removesuffix("%")
+        asked = math.ceil(total * int(share) / 100) if asked.endswith("%") else int(share)
+    return max(1, 1 if asked is None else asked)
+
+
+def parse_duration(text: str) -> timedelta:
+    """A time as the rules of the resource let it be written: 90s, 10m, 1h30m."""
+    units, total, number = {"h": 3600, "m": 60, "s": 1}, 0, ""
+    for character in text:
+        if character in units:
+            total += int(number or 0) * units[character]
+            number = ""
+        else:
+            number += character
+    return timedelta(seconds=total)
+
+
+class _Plan:
+    """One look at one rollout."""
+
+    def __init__(self, asked: Rollout, target: str, places: Sequence[Place], requests: Requests, now: datetime) -> None:
+        self._asked = asked
+        self._target = target
+        self._requests = requests
+        self._now = now
+        self._places = places
+        self._open = [place for place in places if not place.skipped]
+        self._most = resolve(asked.max_unavailable, len(self._open))
+        least = asked.min_attached_seconds
+        self._least = timedelta(seconds=MIN_ATTACHED_SECONDS if least is None else least)
+
+    # How far it is
+
+    def judge(self, before: Progress) -> tuple[Progress, str]:
+        """How far the rollout is now, and what it does or waits for."""
+        progress = self._begin(before)
+        if progress.failed and progress.failed.revision == self._target:
+            return self._judge_failed(progress)
+        if self._target == progress.current:
+            return self._judge_settling(progress)
+        if progress.phase == ROLLING_BACK:
+            return self._judge_retry(progress)
+        if self._requests.paused:
+            return self._to(progress, PAUSED), "spec.paused is true"
+        failed = self._find_failed()
+        if failed and self._is_too_much(failed, progress):
+            first = min(failed, key=lambda place: place.name)
+            cause = Cause(self._target, first.name, first.reason, first.message, self._now)
+            return self._judge_failed(replace(progress, failed=cause))
+        return self._judge_step(progress)
+
+    def _begin(self, before: Progress) -> Progress:
+        """The progress, begun again where another revision is asked for than before."""
+        progress = before
+        if self._target != before.update:
+            current = before.current
+            if not before.update and not current:
+                # Nothing is remembered: what most nodes have already is the stable one.
+                had = Counter(place.revision for place in self._places if place.revision)
+                current = max(had, key=lambda revision: (had[revision], revision), default="")
+            progress = replace(before, current=current, update=self._target, step=0, phase=PROGRESSING, since=self._now)
+            progress = replace(progress, failed=before.failed if _failed_with(before, self._target) else None)
+            if self._requests.at_once:
+                progress = replace(progress, step=len(self._asked.steps))
+        if self._requests.retry and progress.failed:
+            # Where it failed it goes first: what is to be tried is a new start.
+            progress = replace(progress, failed=None, step=0, phase=ROLLING_BACK, since=self._now)
+        return progress
+
+    def _judge_failed(self, progress: Progress) -> tuple[Progress, str]:
+        cause = progress.failed
+        told = f"{cause.revision} failed on {cause.node}: {cause.message}" if cause else ""
+        action = self._asked.failure.action if self._asked.failure else None
+        # Once on its way back it goes on, whatever the spec says meanwhile.
+        if action == PAUSE and progress.phase not in (ROLLING_BACK, ROLLED_BACK):
+            return self._to(progress, PAUSED), told
+        left = [place for place in self._open if place.revision != progress.current]
+        back = [place for place in self._open if place.revision == progress.current]
+        waiting = [place for place in back if place.state is not PlaceState.WORKING] if progress.current else []
+        if self._requests.paused and progress.phase != ROLLED_BACK:
+            return self._to(progress, ROLLING_BACK), f"spec.paused is true; {told}"
+        if left or (waiting and progress.phase != ROLLED_BACK):
+            to = f"to {progress.current}" if progress.current else "off the nodes"
+            return self._to(progress, ROLLING_BACK), f"{_count(len(left))} left to bring back {to}; {told}"
+        return self._to(progress, ROLLED_BACK), told
+
+    def _judge_retry(self, progress: Progress) -> tuple[Progress, str]:
+        """A person wants another try: it begins when no node has what was tried before."""
+        left = sum(map(self._has_target, self._open))
+        if left:
+            return progress, f"{_count(left)} left to bring back before another try"
+        return self._to(progress, PROGRESSING), "tries again"
+
+    def _judge_settling(self, progress: Progress) -> tuple[Progress, str]:
+        """Nothing new is asked for: nodes that have something else, or nothing, get the stable revision."""
+        left = [place for place in self._open if place.revision != progress.current]
+        if not left:
+            return self._to(replace(progress, step=0), COMPLETE), "every node has the stable revision"
+        if progress.phase == COMPLETE:
+            return progress, f"{_count(len(left))} without it yet"  # as one that joined
+        return self._to(progress, PROGRESSING), f"{_count(len(left))} left to give {progress.current}"
+
+    def _judge_step(self, progress: Progress) -> tuple[Progress, str]:
+        steps, place = self._asked.steps, min(progress.step, len(self._asked.steps))
+        if place < len(steps) and steps[place].pause:
+            until = self._find_pause_end(progress)
+            if self._requests.promote or (until is not None and until <= self._now):
+                return self._to(progress, PROGRESSING, place + 1), "goes on"
+            wait = f"waits until {until:%Y-%m-%dT%H:%M:%SZ}" if until else "waits to be promoted"
+            return self._to(progress, PAUSED), f"step {place + 1} of {len(steps)}: {wait}"
+        step = steps[place] if place < len(steps) else None
+        left = self._find_left(step)
+        if left is None:
+            told = f"step {place + 1} of {len(steps)}: no node has the labels of its nodeSelector"
+            return self._to(progress, PROGRESSING), told
+        if left == 0 and step is None:
+            done = replace(progress, current=self._target, failed=None, step=0)
+            return self._to(done, COMPLETE), "every node has the new revision"
+        if left == 0:
+            return self._to(progress, PROGRESSING, place + 1), "goes on"
+        told = f"step {place + 1} of {len(steps)}" if step else "all nodes"
+        return self._to(progress, PROGRESSING), f"{told}: {_count(left)} to go{self._tell_unknown()}"
+
+    def _tell_unknown(self) -> str:
+        """What is waited for that no kernel will tell."""
+        moved = (place for place in self._open if place.revision == self._target)
+        first = next((place for place in moved if place.state is PlaceState.UNKNOWN), None)
+        return f"; unknown of {first.name}: {first.message}" if first else ""
+
+    def _find_pause_end(self, progress: Progress) -> datetime | None:
+        steps = self._asked.steps
+        pause = steps[progress.step].pause if progress.step < len(steps) else None
+        duration = pause.duration if pause else None
+        return progress.since + parse_duration(duration) if duration and progress.since else None
+
+    def _to(self, progress: Progress, phase: str, step: int | None = None) -> Progress:
+        step = progress.step if step is None else step
+        if (progress.phase, progress.step) == (phase, step):
+            return progress
+        # A pause is counted from the step's begin, whatever was the phase meanwhile.
+        since = progress.since if step == progress.step and _is_pausing(self._asked, step, phase) else self._now
+        return replace(progress, phase=phase, step=step, since=since)
+
+    def _find_failed(self) -> list[Place]:
+        return [place for place in self._open if place.revision == self._target and place.state is PlaceState.FAILED]
+
+    def _is_too_much(self, failed: Sequence[Place], progress: Progress) -> bool:
+        allowed = (self._asked.failure.max_nodes if self._asked.failure else None) or 0
+        if len(failed) > allowed:
+            return True
+        # All that are waited for have failed: it would never go on.
+        steps = self._asked.steps
+        step = steps[progress.step] if progress.step < len(steps) else None
+        left = self._find_left(step)
+        return left is not None and (len(failed) >= left > 0 or len(failed) >= self._most)
+
+    def _find_left(self, step: RolloutStep | None) -> int | None:
+        """How many nodes are still to settle before a step is done; None: none of them has its labels."""
+        matching = [place for place in self._open if _matches(step, place)]
+        if not matching and self._open:
+            return None
+        settled = sum(self.has_settled(place) for place in self._open if place.revision == self._target)
+        if step is None or step.nodes is None:
+            return len(self._open) - settled
+        # Of those that match no more can be had than there are.
+        more = sum(not self._has_target(place) for place in matching)
+        moved = sum(self._has_target(place) for place in self._open)
+        goal = min(resolve(step.nodes, len(self._open)), moved + more)
+        return max(0, goal - settled)
+
+    def _has_target(self, place: Place) -> bool:
+        return place.revision == self._target
+
+    def has_settled(self, place: Place) -> bool:
+        """Whether a node has had its revision attached for long enough."""
+        if place.state is not PlaceState.WORKING or place.attached_at is None:
+            return False
+        return self._now - place.attached_at >= self._least
+
+    def find_next_time(self, progress: Progress) -> datetime | None:
+        """When time alone changes something."""
+        times = [place.failed_at for place in self._open if place.failed_at and place.revision == self._target]
+        if self._target != progress.current:
+            times += [
+                place.attached_at + self._least
+                for place in self._open
+                if place.revision == self._target and place.attached_at and not self.has_settled(place)
+            ]
+        if until := self._find_pause_end(progress):
+            times.append(until)
+        return min((time for time in times if time > self._now), default=None)
+
+    # Which node gets what
+
+    def assign(self, progress: Progress) -> dict[str, str]:
+        """The revision of each node: what it has, or another one, and no more at a time than may be without."""
+        given = {place.name: place.revision or progress.current for place in self._places}
+        moves = self._choose(progress)
+        # Who has none, or whose scheduler does not work, loses nothing by getting another one.
+        down = sum(not self._is_available(place, progress) for place in self._open)
+        room = max(0, self._most - down)
+        for place, revision in moves:
+            if self._is_available(place, progress):
+                if room == 0:
+                    continue
+                room -= 1
+            given[place.name] = revision
+        return given
+
+    def _choose(self, progress: Progress) -> list[tuple[Place, str]]:
+        """The nodes that are to have another revision in the end of this step, in the order in which they get it."""
+        if progress.phase in (ROLLING_BACK, ROLLED_BACK) or self._target == progress.current:
+            if self._requests.paused and progress.phase == ROLLING_BACK:
+                return []
+            newest = sorted(self._open, key=lambda place: (place.given_at or self._now, place.name), reverse=True)
+            return [(place, progress.current) for place in newest if place.revision != progress.current]
+        if progress.phase == PAUSED:
+            return []
+        steps = self._asked.steps
+        step = steps[progress.step] if progress.step < len(steps) else None
+        if step and step.nodes is None:
+            return []
+        goal = resolve(step.nodes, len(self._open)) if step else len(self._open)
+        candidates = sorted(
+            (place for place in self._open if not self._has_target(place) and _matches(step, place)),
+            key=lambda place: self._rank(place, progress),
+        )
+        missing = goal - sum(map(self._has_target, self._open))
+        return [(place, self._target) for place in candidates[: max(0, missing)]]
+
+    def _rank(self, place: Place, progress: Progress) -> tuple[object, ...]:
+        """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work."""
+        return bool(place.revision), place.revision == progress.current, self._is_available(place, progress), place.name
+
+    def _is_available(self, place: Place, progress: Progress) -> bool:
+        """Whether a node counts as having its scheduler."""
+        if not place.revision:
+            return False
+        if place.revision == self._target and self._target != progress.current:
+            return self.has_settled(place)
+        # What nobody judges is taken at its pod's word, as long as nothing is done to it.
+        return place.state is PlaceState.WORKING or (place.state is PlaceState.UNKNOWN and place.ready)
+
+
+def _matches(step: RolloutStep | None, place: Place) -> bool:
+    asked = step.node_selector if step else None
+    return all(place.labels.get(key) == value for key, value in (asked or {}).items())
+
+
+def _failed_with(progress: Progress, revision: str) -> bool:
+    return progress.failed is not None and progress.failed.revision == revision
+
+
+def _is_pausing(asked: Rollout, step: int, phase: str) -> bool:
+    return phase == PAUSED and step < len(asked.steps) and asked.steps[step].pause is not None
+
+
+def _count(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"

@@ -1,0 +1,379 @@
+"""The rollout as a value: steps, pauses, failures and the way back, over a cluster of a few lines."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, PROGRESSING, ROLLED_BACK, Rollout
+from schedkit.sked.controller.rollout import (
+    Course,
+    Place,
+    PlaceState,
+    Progress,
+    Requests,
+    advance,
+    parse_duration,
+    resolve,
+)
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+TIMEOUT = timedelta(seconds=20)
+V1, V2, V3 = "web-1", "web-2", "web-3"
+QUICK: dict[str, Any] = {"minAttachedSeconds": 5}
+
+
+def ask(**fields: Any) -> Rollout:
+    return msgspec.convert({**QUICK, **fields}, Rollout)
+
+
+@dataclass
+class SimulatedNode:
+    """A node: what its label says, and what became of it."""
+
+    label: str = ""
+    leaving: int = 0  # seconds until the old scheduler is gone
+    given: datetime | None = None
+    attached: datetime | None = None
+    well: bool = True  # Ready and not cordoned
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Simulation:
+    """Nodes, an operator that may be killed between any two of its looks, and what is remembered outside of it."""
+
+    asked: Rollout
+    target: str
+    nodes: dict[str, SimulatedNode]
+    progress: Progress = field(default_factory=lambda: Progress(current=V1, update=V1))
+    bad: frozenset[str] = frozenset()  # revisions that never attach
+    requests: Requests = field(default_factory=Requests)
+    now: datetime = NOW
+    course: Course | None = None
+    attach_seconds: int = 2
+
+    def look(self) -> Course:
+        places = [self._see(name, node) for name, node in self.nodes.items()]
+        course = advance(self.asked, self.progress, self.target, places, self.requests, self.now)
+        if course.progress != self.progress:
+            assert not course.revisions, "moved before it was noted down"
+            self.progress = course.progress
+            self.requests = replace(self.requests, promote=False, retry=False)
+        self._check_pace(course, places)
+        for name, revision in course.revisions.items():
+            self._give(self.nodes[name], revision)
+        self.course = course
+        return course
+
+    def _give(self, node: SimulatedNode, revision: str) -> None:
+        if node.label == revision:
+            return
+        if node.label:
+            node.label, node.leaving, node.attached, node.given = "", 1, None, None
+        elif not node.leaving:
+            node.label, node.given = revision, self.now
+
+    def _check_pace(self, course: Course, places: Sequence[Place]) -> None:
+        """No more without a scheduler than may be, but for those that have none for another reason."""
+        known = {place.name: place for place in places if not place.skipped}
+        most = resolve(self.asked.max_unavailable, len(known))
+        taken = [
+            name for name, new in course.revisions.items() if name in known and known[name].revision not in ("", new)
+        ]
+        off_from_work = [name for name in taken if known[name].state is PlaceState.WORKING]
+        down = sum(place.state is not PlaceState.WORKING for place in known.values())
+        assert not off_from_work or down + len(off_from_work) <= most
+        assert not {name for name in taken if name not in known}
+
+    def _see(self, name: str, node: SimulatedNode) -> Place:
+        failed_at = None
+        state = PlaceState.WORKING if node.attached else PlaceState.STARTING
+        if node.given and not node.attached and node.label:
+            failed_at = node.given + TIMEOUT
+            state = PlaceState.FAILED if failed_at <= self.now else state
+        return Place(
+            name,
+            node.label,
+            state,
+            skipped=not node.well,
+            ready=bool(node.attached),
+            attached_at=node.attached,
+            given_at=node.given,
+            failed_at=failed_at,
+            reason="NotAttachedInTime",
+            message="nothing attached",
+            labels=node.labels,
+        )
+
+    def pass_time(self, seconds: int = 1) -> None:
+        for _ in range(seconds):
+            self.now += timedelta(seconds=1)
+            for node in self.nodes.values():
+                node.leaving = max(0, node.leaving - 1)
+                started = node.given and self.now - node.given >= timedelta(seconds=self.attach_seconds)
+                if started and node.label and node.label not in self.bad and not node.attached:
+                    node.attached = self.now
+            self.look()
+
+    def run(self, until: str, seconds: int = 2000) -> Course:
+        for _ in range(seconds):
+            self.pass_time()
+            if self.progress.phase == until and self.course and self.course.progress == self.progress:
+                return self.course
+        pytest.fail(f"never {until}: {self.progress}, {self.course}")
+
+    def having(self, revision: str) -> list[str]:
+        return sorted(name for name, node in self.nodes.items() if node.label == revision)
+
+
+def simulate(count: int = 5, *, target: str = V2, bad: str = "", **asked: Any) -> Simulation:
+    nodes = {f"n{index}": SimulatedNode(V1, given=NOW, attached=NOW) for index in range(count)}
+    return Simulation(ask(**asked), target, nodes, bad=frozenset({bad} - {""}))
+
+
+def test_all_nodes_follow_one_after_the_other() -> None:
+    simulation = simulate()
+    most = 0
+    while simulation.progress.phase != COMPLETE or simulation.progress.current != V2:
+        simulation.pass_time()
+        most = max(most, sum(node.attached is None for node in simulation.nodes.values()))
+    assert simulation.having(V2) == ["n0", "n1", "n2", "n3", "n4"]
+    assert most == 1
+    assert simulation.progress.failed is None
+
+
+def test_canary_goes_to_the_nodes_that_its_step_selects_and_waits_to_be_promoted() -> None:
+    steps = [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}, {"nodes": "40%"}]
+    simulation = simulate(steps=steps)
+    simulation.nodes["n3"].labels = {"canary": "true"}
+    course = simulation.run(PAUSED)
+    assert simulation.having(V2) == ["n3"]
+    assert course.message == "step 2 of 3: waits to be promoted"
+    simulation.pass_time(100)
+    assert simulation.having(V2) == ["n3"]
+    simulation.requests = Requests(promote=True)
+    simulation.pass_time(3)
+    assert simulation.progress.step == 2
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V2)) == 5
+    assert simulation.progress.current == V2
+
+
+def test_step_whose_labels_no_node_has_waits_and_says_so() -> None:
+    simulation = simulate(steps=[{"nodes": 1, "nodeSelector": {"canary": "true"}}])
+    simulation.pass_time(50)
+    assert simulation.progress.phase == PROGRESSING
+    assert not simulation.having(V2)
+    assert simulation.course
+    assert "no node has the labels" in simulation.course.message
+
+
+def test_pause_passes_with_time() -> None:
+    simulation = simulate(steps=[{"nodes": 2}, {"pause": {"duration": "1m30s"}}])
+    simulation.run(PAUSED)
+    began = simulation.now
+    assert simulation.having(V2) == ["n0", "n1"]
+    simulation.run(PROGRESSING)
+    assert timedelta(seconds=89) <= simulation.now - began <= timedelta(seconds=92)
+    simulation.run(COMPLETE)
+
+
+def test_failure_of_the_canary_brings_the_stable_revision_back_and_touches_nobody_else() -> None:
+    simulation = simulate(steps=[{"nodes": 1}], bad=V2)
+    untouched = {name: node.given for name, node in simulation.nodes.items() if name != "n0"}
+    course = simulation.run(ROLLED_BACK)
+    assert simulation.having(V1) == ["n0", "n1", "n2", "n3", "n4"]
+    assert {name: node.given for name, node in simulation.nodes.items() if name != "n0"} == untouched
+    assert course.message == "web-2 failed on n0: nothing attached"
+    assert simulation.progress.current == V1
+    assert simulation.progress.failed
+    simulation.pass_time(300)
+    assert simulation.progress.phase == ROLLED_BACK
+    assert not simulation.having(V2)
+
+
+def test_with_pause_it_stops_where_it_failed_and_another_try_begins_with_a_new_start() -> None:
+    simulation = simulate(steps=[{"nodes": 1}], bad=V2, failure={"action": "Pause"})
+    simulation.run(PAUSED)
+    assert simulation.having(V2) == ["n0"]
+    simulation.pass_time(100)
+    assert simulation.having(V2) == ["n0"]
+    before = simulation.nodes["n0"].given
+    simulation.bad, simulation.requests = frozenset(), Requests(retry=True)
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V2)) == 5
+    assert simulation.nodes["n0"].given != before
+
+
+def test_some_failures_may_be_allowed() -> None:
+    simulation = simulate(6, maxUnavailable=3, failure={"maxNodes": 1}, minAttachedSeconds=1)
+    simulation.pass_time(3)
+    simulation.nodes["n0"].attached = None
+    simulation.bad = frozenset()
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V2)) == 6
+
+
+def test_failures_that_leave_nothing_to_go_on_with_are_too_many() -> None:
+    simulation = simulate(steps=[{"nodes": 1}], bad=V2, failure={"maxNodes": 3})
+    simulation.run(ROLLED_BACK)
+    assert not simulation.having(V2)
+
+
+def test_first_rollout_has_nothing_to_go_back_to_and_takes_it_off() -> None:
+    simulation = simulate(3, bad=V2, steps=[{"nodes": 1}])
+    simulation.progress = Progress()
+    for node in simulation.nodes.values():
+        node.label, node.attached, node.given = "", None, None
+    simulation.run(ROLLED_BACK)
+    assert simulation.having("") == ["n0", "n1", "n2"]
+
+
+def test_what_all_nodes_have_already_is_the_stable_revision() -> None:
+    simulation = simulate(3, target=V1)
+    simulation.progress = Progress()
+    simulation.pass_time(3)
+    assert simulation.progress.current == V1
+    assert simulation.progress.phase == COMPLETE
+
+
+def test_third_revision_takes_the_place_of_the_second() -> None:
+    simulation = simulate(steps=[{"nodes": 2}, {"pause": {}}])
+    simulation.run(PAUSED)
+    simulation.target = V3
+    simulation.pass_time(2)
+    assert simulation.progress.step == 0
+    course = simulation.run(PAUSED)
+    assert simulation.having(V3) == ["n0", "n1"]
+    assert not simulation.having(V2)
+    assert course.progress.current == V1
+
+
+def test_spec_that_is_taken_back_gives_the_stable_revision_back() -> None:
+    simulation = simulate(steps=[{"nodes": 2}, {"pause": {}}])
+    simulation.run(PAUSED)
+    simulation.target = V1
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V1)) == 5
+    assert simulation.progress.current == V1
+
+
+def test_revision_that_a_person_chose_goes_without_steps() -> None:
+    simulation = simulate(steps=[{"nodes": 1}, {"pause": {}}])
+    simulation.requests = Requests(at_once=True)
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V2)) == 5
+
+
+def test_paused_moves_nothing_until_it_is_resumed() -> None:
+    simulation = simulate()
+    simulation.pass_time(10)
+    simulation.requests = Requests(paused=True)
+    simulation.pass_time(5)
+    held = simulation.having(V2)
+    assert held
+    assert simulation.progress.phase == PAUSED
+    simulation.pass_time(100)
+    assert simulation.having(V2) == held
+    simulation.requests = Requests()
+    simulation.run(COMPLETE)
+    assert len(simulation.having(V2)) == 5
+
+
+def test_nodes_that_are_not_well_are_left_out_and_follow_when_they_are() -> None:
+    simulation = simulate()
+    simulation.nodes["n2"].well = False
+    course = simulation.run(COMPLETE)
+    assert simulation.having(V1) == ["n2"]
+    assert course.skipped == 1
+    simulation.nodes["n2"].well = True
+    simulation.pass_time(30)
+    assert len(simulation.having(V2)) == 5
+
+
+def test_node_that_joins_gets_the_stable_revision_until_the_rollout_reaches_it() -> None:
+    simulation = simulate(steps=[{"nodes": 1}, {"pause": {}}])
+    simulation.run(PAUSED)
+    simulation.nodes["n9"] = SimulatedNode()
+    simulation.pass_time(5)
+    assert simulation.nodes["n9"].label == V1
+    simulation.requests = Requests(promote=True)
+    simulation.run(COMPLETE)
+    assert simulation.nodes["n9"].label == V2
+
+
+def test_unknown_nodes_neither_pass_nor_fail() -> None:
+    place = Place("n0", V2, PlaceState.UNKNOWN, ready=True, given_at=NOW, message="no agent is ready on it")
+    rest = [Place(f"n{index}", V1, PlaceState.UNKNOWN, ready=True) for index in (1, 2)]
+    progress = Progress(V1, V2, PROGRESSING, 0, NOW)
+    later = NOW + timedelta(hours=1)
+    course = advance(ask(), progress, V2, [place, *rest], Requests(), later)
+    assert course.progress == progress
+    assert course.message.endswith("unknown of n0: no agent is ready on it")
+    assert course.revisions == {"n0": V2, "n1": V1, "n2": V1}
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h", 7200)])
+def test_durations(text: str, seconds: int) -> None:
+    assert parse_duration(text) == timedelta(seconds=seconds)
+
+
+EVENTS = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from(
+            ["spec", "bad", "join", "leave", "ill", "well", "pause", "resume", "promote", "retry", "crash"]
+        ),
+        st.integers(0, 7),
+    ),
+    max_size=25,
+)
+STEPS = st.lists(
+    st.sampled_from([{"nodes": 1}, {"nodes": "30%"}, {"nodes": 3}, {"pause": {}}, {"pause": {"duration": "7s"}}]),
+    max_size=4,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(EVENTS, STEPS, st.sampled_from([1, 2, "25%", "100%"]), st.sampled_from(["Rollback", "Pause"]), st.integers(0, 2))
+def test_whatever_happens_the_pace_is_kept_and_it_ends(
+    events: list[tuple[int, str, int]], steps: list[dict[str, Any]], pace: Any, action: str, allowed: int
+) -> None:
+    simulation = simulate(6, steps=steps, maxUnavailable=pace, failure={"action": action, "maxNodes": allowed})
+    for seconds, event, number in events:
+        simulation.pass_time(seconds)
+        node = simulation.nodes.get(f"n{number}")
+        match event:
+            case "spec":
+                simulation.target = (V1, V2, V3)[number % 3]
+            case "bad":
+                simulation.bad = frozenset([V2] if number % 2 else [])
+            case "join" | "leave":
+                simulation.nodes.pop(f"n{number}", None)
+                simulation.nodes |= {f"n{number}": SimulatedNode()} if event == "join" else {}
+            case "ill" | "well":
+                if node:
+                    node.well = event == "well"
+            case "crash":
+                if node and node.label:
+                    node.attached, node.given = None, simulation.now
+            case "pause" | "resume":
+                simulation.requests = replace(simulation.requests, paused=event == "pause")
+            case _:
+                simulation.requests = replace(simulation.requests, **{event: True})
+    # Everything is well again and nobody holds it up: it comes to an end, and every node has one revision.
+    simulation.bad = frozenset()
+    for node in simulation.nodes.values():
+        node.well = True
+    for _ in range(12):
+        simulation.requests = Requests(promote=True, retry=True)
+        simulation.pass_time(100)
+    assert simulation.progress.phase == COMPLETE, simulation.course
+    assert simulation.progress.current == simulation.target
+    assert set(simulation.having(simulation.target)) == set(simulation.nodes)
