@@ -121,7 +121,7 @@ class Agent:
         self._look_at = min(self._look_at, time.monotonic() + self._soon[0])
 
     def _look(self, now: float, *, has_events: bool) -> None:
-        look = Look(read_state(self._settings.root), _tell_time(), left=tuple(self._left))
+        look = Look(read_state(self._settings.root), _tell_time(), left=tuple(self._left), clock=time.monotonic())
         before = self._reporter.report.get("slot")
         self._reporter.see(look, now)
         if not self._reporter.is_passing:  # one that is announced to leave may not have left yet

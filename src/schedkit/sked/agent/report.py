@@ -42,6 +42,7 @@ class Look(NamedTuple):
     time: str
     watched: bool = False  # it was watched since the look before: what is new happened about now
     left: tuple[str, ...] = ()  # the schedulers that the kernel announced to leave meanwhile
+    clock: float = 0.0  # seconds of a clock that nobody sets
 
 
 class Memory(NamedTuple):
@@ -49,6 +50,7 @@ class Memory(NamedTuple):
 
     report: Report
     known: Report
+    left_at: float | None = None  # by that clock: when a scheduler was seen to leave
 
     @classmethod
     def recall(cls, status: object) -> Self:
@@ -62,6 +64,9 @@ def advance(memory: Memory, look: Look, kernel: NodeKernel) -> Memory:
     before = memory.known if _is_same_boot(memory.known, look, kernel) else {}
     word, slot = _describe_slot(before, look)
     seq: int | None = slot.get("enableSeq")
+    left_at = _find_leaving(memory, before, word, look)
+    if word is State.ENABLED and (gap := _find_gap(before, seq, look, memory.left_at)) is not None:
+        slot["gapMilliseconds"] = gap
     departures = None if seq is None else _count_departures(before, word, seq)
     report: Report = {"kernel": _describe_kernel(kernel), "slot": slot}
     if detachment := _describe_detachment(before, look, departures):
@@ -72,7 +77,7 @@ def advance(memory: Memory, look: Look, kernel: NodeKernel) -> Memory:
         _stamp(memory.report, look.time, condition)
         for condition in (_judge_fit(kernel), _judge_attached(word, slot, look))
     ]
-    return Memory(report, report if word else memory.known)
+    return Memory(report, report if word else memory.known, left_at)
 
 
 def pick_own(status: object) -> Report:
@@ -156,6 +161,20 @@ def _find_since(before: Mapping[str, Any], seq: int | None, look: Look) -> str |
         since = _find(before, "slot", "since")
         return since if isinstance(since, str) else None
     return look.time if look.watched and seq is not None else None
+
+
+def _find_leaving(memory: Memory, before: Mapping[str, Any], word: State | None, look: Look) -> float | None:
+    """When the last scheduler was seen to leave: the first look that does not find it."""
+    if word not in (State.DISABLING, State.DISABLED):
+        return memory.left_at if word is State.ENABLING else None
+    return look.clock if look.watched and _find(before, "slot", "state") == State.ENABLED else memory.left_at
+
+
+def _find_gap(before: Mapping[str, Any], seq: int | None, look: Look, left_at: float | None) -> int | None:
+    """How long the kernel was without a scheduler before this one, in milliseconds."""
+    if _find(before, "slot", "state") == State.ENABLED and _find_number(before, "slot", "enableSeq") == seq:
+        return _find_number(before, "slot", "gapMilliseconds")
+    return None if left_at is None or not look.watched else max(0, round((look.clock - left_at) * 1000))
 
 
 def _count_departures(before: Mapping[str, Any], word: State | None, seq: int) -> int:

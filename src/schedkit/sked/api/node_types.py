@@ -61,6 +61,13 @@ class SlotReport(SpecModel, frozen=True, kw_only=True):
         str | None,
         about("When it was seen to attach; absent when that was while no agent looked.", format="date-time"),
     ] = None
+    gap_milliseconds: Annotated[
+        int | None,
+        about(
+            "How long the kernel was without a scheduler before this one; absent unless the agent saw both.",
+            format="int64",
+        ),
+    ] = None
     rejected: Annotated[
         int | None, about("Tasks that the kernel refused to hand to this scheduler.", format="int64")
     ] = None

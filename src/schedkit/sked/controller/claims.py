@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from schedkit.sked.api.kubernetes import Toleration
+from schedkit.sked.api.rollout_types import Rollout
 from schedkit.sked.api.selectors import Selector
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.api.workloads import ResolvedWorkload, resolve_workloads
@@ -49,6 +50,11 @@ class Claim:
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
         return self.workload.tolerations
+
+    @property
+    def rollout(self) -> Rollout | None:
+        """How new revisions reach its nodes; None: as Kubernetes does it."""
+        return self.workload.rollout
 
     @cached_property
     def slot(self) -> str:

@@ -1,5 +1,6 @@
 """A claim as a DaemonSet: exactly the described one unless more was asked for."""
 
+import hashlib
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -34,17 +35,23 @@ from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 
 SLOT = "sked.schedkit.io/slot"  # on a node: who has the slot of its kernel
 FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself chooses
+CLAIM = "sked.schedkit.io/claim"  # on a DaemonSet that is one of several revisions: whose
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
+HASH_LENGTH = 10
 
 
-def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
+def make_daemonset(claim: Claim, slots: Sequence[str] = (), *, name: str = "", takes_free: bool = True) -> DaemonSet:
     """The DaemonSet of a claim; with `slots`, one that keeps to nodes whose slot is free or says one of these.
 
     Such a one is never rolled by Kubernetes: then adding or taking away that affinity restarts nothing.
+
+    `name`: of one of its revisions; `takes_free`: whether that also runs where no slot is given yet.
     """
     metadata, spec, workload = claim.resource.metadata, claim.resource.spec, claim.workload
-    identity = {"name": claim.name}
+    name = name or claim.name
+    identity = {"name": name}
+    labels = MANAGED_BY if name == claim.name else MANAGED_BY | {CLAIM: claim.name}
     owner = OwnerReference(
         api_version=API_VERSION,
         kind=KIND,
@@ -67,16 +74,14 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
     pod = PodSpec(
         containers=(container,),
         node_selector=workload.node_selector,
-        affinity=add_slot(workload.affinity, slots) if slots else workload.affinity,
+        affinity=add_slot(workload.affinity, slots, takes_free=takes_free) if slots else workload.affinity,
         tolerations=workload.tolerations,
         priority_class_name=spec.priority_class_name or "",
         image_pull_secrets=tuple(PullSecret(secret.name) for secret in spec.image_pull_secrets),
         volumes=volumes,
     )
     return DaemonSet(
-        metadata=ObjectMeta(
-            name=claim.name, namespace=metadata.namespace, labels=MANAGED_BY, owner_references=(owner,)
-        ),
+        metadata=ObjectMeta(name=name, namespace=metadata.namespace, labels=labels, owner_references=(owner,)),
         spec=DaemonSetSpec(
             selector=LabelSelector(match_labels=identity),
             template=PodTemplate(metadata=TemplateMeta(labels=identity | MANAGED_BY), spec=pod),
@@ -85,8 +90,13 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = ()) -> DaemonSet:
     )
 
 
-def add_slot(asked: Affinity | None, slots: Sequence[str]) -> Affinity:
-    """What is asked of nodes, and besides that their slot is free or says one of these."""
+def read_claim(daemonset: DaemonSet) -> str:
+    """The name of the claim that a DaemonSet is of: its own, unless it is one of several revisions."""
+    return daemonset.metadata.labels.get(CLAIM) or daemonset.metadata.name
+
+
+def add_slot(asked: Affinity | None, slots: Sequence[str], *, takes_free: bool = True) -> Affinity:
+    """What is asked of nodes, and besides that their slot says one of these, or is free."""
     own = (asked.node_affinity if asked else None) or NodeAffinity()
     required = own.required_during_scheduling_ignored_during_execution
     free = NodeSelectorRequirement(key=SLOT, operator=DOES_NOT_EXIST)
@@ -95,7 +105,7 @@ def add_slot(asked: Affinity | None, slots: Sequence[str]) -> Affinity:
         NodeSelectorTerm(match_expressions=(*term.match_expressions, more), match_fields=term.match_fields)
         for term in (required.node_selector_terms if required else (NodeSelectorTerm(),))
         if required is None or term.match_expressions or term.match_fields  # an empty one selects nothing
-        for more in (free, given)
+        for more in ((free, given) if takes_free else (given,))
     )
     # Nothing but empty terms: they stay, as there must be one.
     narrowed = NodeSelector(node_selector_terms=terms) if terms else required
@@ -140,10 +150,16 @@ def same_work(wanted: DaemonSet, seen: DaemonSet) -> bool:
     return _read_work(wanted) == _read_work(_without_defaulted_policy(wanted, seen))
 
 
+def name_revision(claim: Claim, wanted: DaemonSet) -> str:
+    """A name for a DaemonSet whose pods do this: the claim's, and a hash of what they do."""
+    return f"{claim.name}-{hashlib.sha256(_read_work(wanted)).hexdigest()[:HASH_LENGTH]}"
+
+
 def _read_work(daemonset: DaemonSet) -> bytes:
+    """What pods do, as a value: without where, and without the labels by which their DaemonSet knows them."""
     template = daemonset.spec.template
     anywhere = msgspec.structs.replace(template.spec, node_selector={}, affinity=None, tolerations=())
-    return read_revision(msgspec.structs.replace(template, spec=anywhere))
+    return read_revision(msgspec.structs.replace(template, metadata=TemplateMeta(), spec=anywhere))
 
 
 def read_revision(template: PodTemplate) -> bytes:

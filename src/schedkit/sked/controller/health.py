@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from schedkit.sked.controller.failures import (
     steady_in,
 )
 from schedkit.sked.controller.judgements import Judgements
-from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
 from schedkit.sked.controller.world import World
@@ -44,6 +44,7 @@ class Kernels:
     skipped: int = 0  # unfit nodes that are left out
     first: Mapping[NodeState, tuple[str, Judgement]] = field(default_factory=dict)  # a node for each state
     bad: Mapping[str, Judgement] = field(default_factory=dict)  # by node
+    judged: Mapping[str, Judgement] = field(default_factory=dict)  # all nodes, where a rollout goes by them
     again_seconds: float | None = None
 
 
@@ -70,19 +71,19 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         # Without a DaemonSet nothing is asked of any node yet; where no node is left, none will be.
         settled = not plan.apply and not plan.waiting and not plan.trouble and not plan.verifying
         return Health(plan, lost, Kernels(world.sight.no_reports, skipped=skipped), settled, winners=winners)
-    pods = world.pods_of(seen)
+    pods = _find_pods(world, plan, seen)
     by_node = {read_node(pod): pod for pod in pods if not pod.metadata.deletion_timestamp}
     nodes_of = dict(world.find_nodes(plan.claim, seen))
     counts, missing, without = _count(nodes_of.items(), plan, by_node)
     states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
     failures = _add_kernels(find_failures(pods, now), kernels.bad, by_node)
     failed = len(failures)
-    event = world.refusal(seen, now)
+    event = next((found for one in _find_daemonsets(plan, seen) if (found := world.refusal(one, now))), None)
     if without and event:
         message = shorten(_strip_names(event.message, seen.metadata.name), MESSAGE_LENGTH)
         failures.insert(0, NodeFailure(node="", reason=Reason.FAILED_CREATE, message=message))
         failed += without
-    updated = _count_updated(plan, len(by_node))
+    updated = _count_updated(plan, by_node)
     nodes = NodeCounts(
         desired=counts.desired,
         scheduled=counts.scheduled,
@@ -109,7 +110,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         and not plan.verifying
         and not plan.standing.pending
         # What follows the slot is rolled by sked, which knows its pods itself: a neighbour that comes is no rollout.
-        and (follows_slot(seen) or seen.is_observed)
+        and (follows_slot(seen) or plan.revisions is not None or seen.is_observed)
         and missing == 0
         and kernels.attaching == 0
         and leaving <= 0
@@ -130,15 +131,20 @@ def _judge(
 ) -> tuple[Counter[NodeState], Kernels]:
     """How many nodes are in which state by the word of their kernels, and what is worth telling of them."""
     states: Counter[NodeState] = Counter()
+    judged: dict[str, Judgement] = {}
     if why := world.sight.no_reports:
         states[NodeState.UNKNOWN] = len(nodes)
-        return states, Kernels(why, skipped=skipped)
+        if plan.revisions:
+            judged = dict.fromkeys(nodes, Judgement(NodeState.UNKNOWN, why))
+        return states, Kernels(why, skipped=skipped, judged=judged)
     first: dict[NodeState, tuple[str, Judgement]] = {}
     bad: dict[str, Judgement] = {}
     attaching, until = 0, None
     for name, node in nodes.items():
         found = judgements.look(plan.claim, node, by_node.get(name), now)
         states[found.state] += 1
+        if plan.revisions:
+            judged[name] = found
         if found.until is not None:
             until = found.until if until is None else min(until, found.until)
         if found.state is NodeState.ATTACHED:
@@ -150,7 +156,7 @@ def _judge(
         elif found.state is NodeState.ATTACHING and node.is_ready and not node.spec.unschedulable:
             attaching += 1
     again = max((until - now).total_seconds(), 0.0) if until else None
-    return states, Kernels("", attaching, skipped, first, bad, again)
+    return states, Kernels("", attaching, skipped, first, bad, judged, again)
 
 
 def _add_kernels(
@@ -208,12 +214,23 @@ def _count_tolerated(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> 
     return sum(judge_node(claim.selector, claim.tolerations, node).stays for node in found if node)
 
 
-def _count_updated(plan: ClaimPlan, pods: int) -> int:
+def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:
+    return plan.revisions.seen if plan.revisions else (seen,)
+
+
+def _find_pods(world: World, plan: ClaimPlan, seen: DaemonSet) -> list[Pod]:
+    return [pod for found in _find_daemonsets(plan, seen) for pod in world.pods_of(found)]
+
+
+def _count_updated(plan: ClaimPlan, by_node: Mapping[str, Pod]) -> int:
     seen = plan.seen
     if seen is None or plan.apply is not None:
         return 0
+    if plan.revisions:
+        owners = (pod.metadata.controller for pod in by_node.values())
+        return sum(owner is not None and owner.name == plan.revisions.target for owner in owners)
     if follows_slot(seen) or plan.held:
-        return pods - plan.old_pods
+        return len(by_node) - plan.old_pods
     return seen.status.updated_number_scheduled if seen.is_observed else 0
 
 

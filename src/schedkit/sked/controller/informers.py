@@ -33,6 +33,7 @@ from schedkit.sked.controller.reports import (
     trim_agent,
     trim_report,
 )
+from schedkit.sked.controller.rolling import ASKED
 from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.verification import REFRESH
 from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about
@@ -42,6 +43,7 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import by_controller
 
 ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
+READ = (ADOPT, SLOT, REFRESH, *ASKED)  # annotations
 NO_AFFINITY = Affinity()
 Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
 
@@ -161,5 +163,5 @@ def _trim_node(node: Node) -> Node:
 def _trim(item: Item) -> Item:
     """An object without annotations that nobody here reads: they are long, and some change with every heartbeat."""
     annotations = item.metadata.annotations
-    kept = {name: annotations[name] for name in (ADOPT, SLOT, REFRESH) if name in annotations}
+    kept = {name: annotations[name] for name in READ if name in annotations}
     return msgspec.structs.replace(item, metadata=msgspec.structs.replace(item.metadata, annotations=kept))

@@ -1,6 +1,5 @@
 """What is to be done for one resource, and for one node: pure functions of what is known, to values that say it."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from schedkit.sked.controller.daemonsets import (
     differs,
     follows_slot,
     make_daemonset,
+    read_claim,
     read_revision,
     remove_slot,
     same_pods,
@@ -22,6 +22,8 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
+from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
+from schedkit.sked.controller.rollout import resolve
 from schedkit.sked.controller.slots import NOWHERE, PENDING, Slot, Standing, next_value, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
@@ -61,6 +63,7 @@ class ClaimPlan:
     waiting: str = ""  # for what, before the DaemonSet can be written
     judgement: ImageJudgement | None = None  # of its image; None: none is asked for
     verifying: str = ""  # why the spec is not carried out yet, where it is not known whether its image may run
+    revisions: RevisionPlan | None = None  # None: it has no rollout
     drifted: bool = False  # whether fields that others own make the DaemonSet run something else than asked for
     narrowed: bool = False  # whether fields that others own make it run elsewhere than asked for
     trouble: Trouble | None = None
@@ -98,15 +101,17 @@ def plan_resource(
     claims = world.placement.claims(resource.metadata.key)
     wanted = {claim.name for claim in claims}
     unwanted = [
-        seen for seen in world.daemonsets.find(CONTROLLER, resource.metadata.uid) if seen.metadata.name not in wanted
+        seen for seen in world.daemonsets.find(CONTROLLER, resource.metadata.uid) if read_claim(seen) not in wanted
     ]
+    plans = tuple(plan_claim(world, claim, written, revisions, now, judgements.get(claim.identity)) for claim in claims)
+    pruned = [seen for plan in plans if plan.revisions for seen in plan.revisions.prune]
     namespace = resource.metadata.namespace
     had = {pool.daemon_set for pool in resource.status.pools if pool.daemon_set} | {resource.metadata.name}
     left_over = sum(len(world.find_left_over(Key(namespace, name))) for name in had | wanted)
     return Plan(
         resource,
-        tuple(plan_claim(world, claim, written, revisions, now, judgements.get(claim.identity)) for claim in claims),
-        tuple(seen for seen in unwanted if not seen.metadata.deletion_timestamp),
+        plans,
+        tuple(seen for seen in (*unwanted, *pruned) if not seen.metadata.deletion_timestamp),
         sum(len(world.pods_of(seen)) for seen in unwanted) + left_over,
         None if claims else _find_fault(resource),
     )
@@ -124,6 +129,8 @@ def plan_claim(
     seen = world.daemonsets.get(*claim.key)
     standing = world.standing(claim)
     base = ClaimPlan(claim, seen, standing, judgement=judgement)
+    if claim.rollout or len(world.find_revisions(claim)) > (seen is not None):
+        return _plan_rollout(world, base, written)
     if seen and not may_touch(seen, claim):
         if _is_of_namesake(seen, claim):
             waiting = f"waits until the DaemonSet {claim.name} of the resource that had this name before is gone"
@@ -154,6 +161,16 @@ def plan_claim(
         waiting = f"waits until {first.metadata.key} has left node {read_node(first)}"
         return replace(base, waiting=waiting)
     return replace(base, apply=wanted)
+
+
+def _plan_rollout(world: World, base: ClaimPlan, written: Written) -> ClaimPlan:
+    """What is to be done for a claim with several revisions. One that had them goes on having them."""
+    plain = world.daemonsets.get(*base.claim.key)
+    if plain and not may_touch(plain, base.claim) and not _is_of_namesake(plain, base.claim):
+        return replace(base, seen=None, trouble=_foreign(plain))
+    revisions = plan_revisions(world, base.claim, base.judgement, written)
+    base = replace(base, seen=world.find_main(base.claim), revisions=revisions, apply=revisions.apply)
+    return _note_unverified(base)
 
 
 def _note_unverified(base: ClaimPlan) -> ClaimPlan:
@@ -199,14 +216,6 @@ def _is_ours_to_label(world: World, name: str, slot: Slot) -> bool:
     return any(world.manages(claim.owner) for claim in concerned) or slot.written.partition(".")[0] in world.namespaces
 
 
-def resolve_max_unavailable(asked: int | str | None, desired: int) -> int:
-    """How many nodes may be without their scheduler at a time: a share is rounded up, and is one at least."""
-    if isinstance(asked, str):
-        share = asked.removesuffix("%")
-        asked = math.ceil(desired * int(share) / 100) if asked.endswith("%") else int(share)
-    return max(1, 1 if asked is None else asked)
-
-
 def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisions) -> ClaimPlan:
     """Replace pods of an older spec, where Kubernetes is told not to do it."""
     strategy = base.claim.resource.spec.update_strategy
@@ -229,7 +238,7 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
         return replace(base, unknown=unknown, old_pods=len(old))  # they wait for somebody to delete them
     expected = {name: node for name, node in world.find_nodes(base.claim, seen) if name not in base.standing.pending}
     rolling = strategy.rolling_update if strategy else None
-    most = resolve_max_unavailable(rolling.max_unavailable if rolling else None, len(expected))
+    most = resolve(rolling.max_unavailable if rolling else None, len(expected))
     working = {read_node(pod) for pod in pods if is_ready(pod)}
     # A node that is not ready runs nothing either way: waiting for it would end every rollout.
     down = sum(node.is_ready for name, node in expected.items() if name not in working)

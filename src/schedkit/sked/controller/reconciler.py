@@ -11,7 +11,7 @@ from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
-from schedkit.sked.controller.health import examine
+from schedkit.sked.controller.health import Health, examine
 from schedkit.sked.controller.judgements import Change, Judgements
 from schedkit.sked.controller.plan import (
     REVISION,
@@ -27,6 +27,7 @@ from schedkit.sked.controller.plan import (
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
+from schedkit.sked.controller.steering import Steering, Steerings
 from schedkit.sked.controller.verifier import Verifier
 from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.controller.world import World
@@ -67,6 +68,7 @@ class Reconciler:
         self._announcer = announcer
         self._untold: dict[Key, list[Change]] = {}  # until the status that shows it is written
         self._now = now
+        self._steering = Steering(world)
         self._verifier = verifier  # None: images are used as they are written
 
     async def reconcile(self, key: Key) -> Result | None:
@@ -194,10 +196,12 @@ class Reconciler:
         told = self._complete(plan.resource, failures[:FAILURES_TOLD])
         found = (self._world.find_undecidable(claim.standing) for claim in plan.claims)
         undecided = next(filter(None, found), "")
-        status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble)
+        steered = self._steer(healths, now)
+        status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble, steered)
         times = [health.again_seconds for health in healths if health.again_seconds is not None]
         judgements = (claim.judgement for claim in plan.claims if claim.judgement)
         times += [found.again_seconds for found in judgements if found.again_seconds is not None]
+        times += [found.again_seconds for found in steered.values() if found.again_seconds is not None]
         self._announcer.count(key, status.nodes)
         changes = self._judgements.take_changes(key)
         self._announcer.measure(key, changes)
@@ -212,6 +216,18 @@ class Reconciler:
         if waits or any(failure.reason == Reason.FAILED_CREATE for failure in failures):
             times.append(RETRY_SECONDS)
         return Result(after_seconds=min(times)) if times else None
+
+    def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
+        """Decide what rollouts do next; nodes follow as far as it was noted down before."""
+        steered = {}
+        for health in healths:
+            plan, claim = health.plan, health.plan.claim
+            if plan.revisions is None or plan.trouble:
+                continue
+            found = self._steering.steer(claim, plan.revisions, health.kernels.judged, health.failures, now)
+            self._wiring.note_assignment(claim, found.assignment)
+            steered[claim.identity] = found
+        return steered
 
     def _announce(self, resource: SchedExt, changes: Sequence[Change], told: Sequence[NodeFailure]) -> None:
         """Tell what changed; of one that was ejected when its log has been read."""
@@ -236,6 +252,7 @@ class Reconciler:
         self._untold.pop(resource, None)
         self._judgements.forget_resource(resource)
         self._announcer.forget(resource)
+        self._steering.forget(resource)
 
     def _complete(self, resource: SchedExt, failures: Sequence[NodeFailure]) -> list[NodeFailure]:
         """Failures with what the schedulers' logs say of them."""

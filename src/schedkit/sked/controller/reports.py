@@ -43,6 +43,7 @@ class ReportedSlot(Model, frozen=True):
     enable_seq: int | None = None
     since: str | None = None
     message: str = ""
+    gap_milliseconds: int | None = None
 
 
 class ReportedDetachment(Model, frozen=True):

@@ -4,7 +4,7 @@ The decision is one label on the node, and it is written only where there is som
 same name holds what sked wrote last: a label that says something else was set by a person, and is respected.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ class Occupant(NamedTuple):
 
     pod: Pod
     claim: Claim | None  # none: what it was made for is no longer asked for
+    slot: str = ""  # what the label says where its DaemonSet has the slot
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,22 @@ class Decision:
     contested: bool = False  # whether it takes a label to say so
     reserved: str = ""  # what a person wrote
     participants: tuple[Claim, ...] = ()  # whose DaemonSets have to follow the label
+    value: str = ""  # what the label is to say in the end; empty: whatever it says now
 
     @property
     def keeps_off(self) -> bool:
         """Whether nobody is to have it, as the kernel cannot run what those who want it ask for."""
         return self.contested and self.winner is None and not self.reserved
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Which of a claim's revisions each of its nodes is to have, in the words of the label."""
+
+    claim: str  # its name
+    main: str  # the revision by which the claim is judged: the stable one, or the first
+    slots: frozenset[str]  # of all its revisions
+    values: Mapping[str, str]  # by node; a node that is not in it keeps what it has
 
 
 @dataclass(frozen=True)
@@ -95,6 +107,7 @@ def decide(
     accepts: Callable[[Claim], Sequence[str]],
     may_take: Callable[[Claim], bool],
     has_daemonset: Callable[[Claim], bool],
+    find_value: Callable[[Claim], str | None],
     strays: bool = False,
 ) -> Decision:
     """Who is to have a slot: of those that could run there, the strongest first.
@@ -104,6 +117,7 @@ def decide(
 
     `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
     does not have yet; `strays`, whether a DaemonSet that nobody asks for would start a pod where the slot is free.
+    `find_value` gives what the label says where a claim with several revisions has the slot; None: it has one only.
     """
     present = [occupant.claim for occupant in occupants if occupant.claim]
     participants = tuple(dict.fromkeys((*able, *refused, *kept_off, *present)))
@@ -113,14 +127,16 @@ def decide(
         return Decision(meant, others, reserved, participants if others else ())
     if not able:
         return Decision(None, True, "", participants) if kept_off else Decision(None)
-    winner = next((claim for claim in able if slot.value == claim.slot or may_take(claim)), able[0])
+    winner = next((claim for claim in able if slot.value in accepts(claim) or may_take(claim)), able[0])
+    if (value := find_value(winner)) is not None:
+        return Decision(winner, True, "", participants, value)
     # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.
     waits = not slot.value and not has_daemonset(winner)
     strangers = [occupant for occupant in occupants if occupant.claim is not winner]
     alone = len(able) + len(refused) + len(kept_off) < 2 and (waits or not strays)
     if alone and not any(stranger.claim or not waits for stranger in strangers):
         return Decision(winner)
-    return Decision(winner, True, "", participants)
+    return Decision(winner, True, "", participants, winner.slot)
 
 
 def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant], *, held: bool = False) -> str:
@@ -134,8 +150,9 @@ def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant], *,
         return NONE
     if not decision.contested or decision.winner is None:
         return ""
-    mine = decision.winner.slot
+    mine = decision.value or slot.value
     if slot.value == mine or (not occupants and not held):
         return mine
     # Two that are there already gain nothing from one more restart.
-    return mine if any(occupant.claim is decision.winner for occupant in occupants) else PENDING
+    there = any(occupant.claim is decision.winner and occupant.slot == mine for occupant in occupants)
+    return mine if there else PENDING

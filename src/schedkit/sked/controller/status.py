@@ -18,6 +18,7 @@ from schedkit.sked.api.conditions import (
     Reason,
 )
 from schedkit.sked.api.kubernetes import Condition
+from schedkit.sked.api.rollout_types import RolloutStatus
 from schedkit.sked.api.types import (
     FAILURES_TOLD,
     WINNERS_TOLD,
@@ -32,6 +33,14 @@ from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.health import REASONS, Health
 from schedkit.sked.controller.plan import Plan, Trouble
+from schedkit.sked.controller.rollout_status import (
+    find_worst,
+    summarise,
+    tell_not_ready,
+    tell_progressing,
+    tell_stalled,
+)
+from schedkit.sked.controller.steering import NOT_STEERED, Steered, Steerings
 from schedkit.sked.controller.verification import describe, read_refresh, tell_pool
 
 MESSAGE_LENGTH = 1024
@@ -48,27 +57,33 @@ def make_status(
     undecided: str,
     now: str,
     trouble: Trouble | None = None,
+    steered: Steerings = NOT_STEERED,
 ) -> SchedExtStatus:
     """The whole status; `undecided` says why nodes cannot be labelled, if they cannot."""
     resource = plan.resource
-    pools = tuple(_pool(health) for health in healths)
+    pools = tuple(_pool(health, steered.get(health.plan.claim.identity)) for health in healths)
+    rollout = find_worst(pools)
     nodes = _sum([pool.nodes or NodeCounts() for pool in pools])
     failed = sum(health.failed for health in healths)
     trouble = trouble or plan.trouble or _find_trouble(healths, undecided)
-    progressing = _progressing(plan, healths, nodes)
+    told = tell_progressing(rollout) if rollout else None
+    progressing = _condition(PROGRESSING, *told) if told else _progressing(plan, healths, nodes)
+    ready = _ready(plan, healths, nodes, failures, failed, trouble)
+    if rollout and not trouble and (told := tell_not_ready(rollout, failing=bool(failures))):
+        ready = _condition(READY, *told)
     conditions = [
-        _ready(plan, healths, nodes, failures, failed, trouble),
+        ready,
         _attached(plan, healths, nodes),
         _condition(RECONCILING, progressing.status, progressing.reason, progressing.message),
-        _stalled(trouble, failures),
+        _stalled(trouble, failures, rollout),
         progressing,
         _degraded(healths, failures, failed, trouble),
         _conflicted(healths, nodes, undecided),
         _suspended(resource),
     ]
     judgements = [health.plan.judgement for health in healths if health.plan.judgement]
-    if told := describe(judgements):
-        conditions.append(_condition(VERIFIED, *told))
+    if verified := describe(judgements):
+        conditions.append(_condition(VERIFIED, *verified))
     generation = resource.metadata.generation
     images = list(dict.fromkeys(pool.image for pool in pools if pool.image))
     return SchedExtStatus(
@@ -80,6 +95,9 @@ def make_status(
         nodes=nodes,
         conditions=_keep_times(resource.status.conditions, conditions, generation, now),
         pools=pools,
+        current_revision=",".join(pool.rollout.current_revision for pool in pools if pool.rollout),
+        update_revision=",".join(pool.rollout.update_revision for pool in pools if pool.rollout),
+        rollout=summarise(rollout) if rollout else None,
         failures=tuple(failures[:FAILURES_TOLD]),
         last_handled_refresh=read_refresh(resource) if judgements else "",
         failure_count=failed,
@@ -136,7 +154,7 @@ def shorten_status(status: SchedExtStatus) -> SchedExtStatus:
     )
 
 
-def _pool(health: Health) -> PoolStatus:
+def _pool(health: Health, steered: Steered | None) -> PoolStatus:
     claim, seen = health.plan.claim, health.plan.seen
     pool = PoolStatus(
         name=claim.workload.pool,
@@ -144,6 +162,7 @@ def _pool(health: Health) -> PoolStatus:
         image=claim.workload.sched,
         nodes=health.nodes,
         excluded_by=tuple(str(winner) for winner in health.winners[:WINNERS_TOLD]),
+        rollout=steered.status if steered else None,
     )
     runs = seen.spec.template.spec.containers[0].image if seen else ""
     return tell_pool(health.plan.judgement, runs, pool)
@@ -257,9 +276,11 @@ def _progressing(plan: Plan, healths: Sequence[Health], nodes: NodeCounts) -> Co
     return _condition(PROGRESSING, "True", Reason.ROLLING_OUT, told)
 
 
-def _stalled(trouble: Trouble | None, failures: Sequence[NodeFailure]) -> Condition:
+def _stalled(trouble: Trouble | None, failures: Sequence[NodeFailure], rollout: RolloutStatus | None) -> Condition:
     if trouble:
         return _condition(STALLED, "True", trouble.reason, trouble.message)
+    if rollout and (told := tell_stalled(rollout)):
+        return _condition(STALLED, *told)
     if failures and failures[0].reason == Reason.FAILED_CREATE:
         return _condition(STALLED, "True", Reason.FAILED_CREATE, failures[0].message)
     return _condition(STALLED, "False", Reason.NOT_STALLED, "nothing keeps the operator from going on")

@@ -9,6 +9,7 @@ import msgspec
 
 from schedkit.sked.api.conditions import ATTACHED, DEGRADED, RECONCILING, STALLED, VERIFIED
 from schedkit.sked.api.kubernetes import Condition
+from schedkit.sked.api.rollout_types import RolloutStatus
 from schedkit.sked.api.types import SchedExt, SchedExtSpec, SchedExtStatus
 from schedkit.sked.controller.execute import Fence
 from schedkit.sked.controller.objects import SCHEDEXTS
@@ -171,7 +172,15 @@ def _find_pace(old: SchedExtStatus, new: SchedExtStatus) -> float:
 
 def _essence(status: SchedExtStatus) -> tuple[object, ...]:
     found = [(condition.type, condition.status, condition.reason) for condition in status.conditions]
-    return status.observed_generation, found
+    rollouts = [(pool.name, _read_stage(pool.rollout)) for pool in status.pools if pool.rollout]
+    return status.observed_generation, found, rollouts
+
+
+def _read_stage(rollout: RolloutStatus) -> tuple[object, ...]:
+    """All of a rollout's status that nodes are moved by."""
+    return tuple(
+        getattr(rollout, name) for name in rollout.__struct_fields__ if name not in ("message", "nodes", "gap")
+    )
 
 
 def _find_fault(raw: msgspec.Raw, type: type[msgspec.Struct]) -> str:

@@ -115,7 +115,7 @@ def fit(
         return wanted
     if judgement.accepted:
         return _keep_pods(_with_image(wanted, judgement.resolved), seen, pods)
-    return _with_containers_of(wanted, seen) if seen else None
+    return keep_containers(wanted, seen) if seen else None
 
 
 def is_carried_out(wanted: DaemonSet, judgement: ImageJudgement, seen: DaemonSet | None) -> bool:
@@ -193,7 +193,7 @@ def _with_image(daemonset: DaemonSet, image: str) -> DaemonSet:
     return replace(daemonset, spec=replace(daemonset.spec, template=replace(template, spec=pod)))
 
 
-def _with_containers_of(wanted: DaemonSet, seen: DaemonSet) -> DaemonSet | None:
+def keep_containers(wanted: DaemonSet, seen: DaemonSet) -> DaemonSet | None:
     """Where to run as wanted, what to run as it is; None: there is no such container."""
     replace = msgspec.structs.replace
     template, there = wanted.spec.template, seen.spec.template.spec

@@ -21,7 +21,7 @@ from schedkit.sked.controller.reports import (
     NodeReport,
     same_sight,
 )
-from schedkit.sked.controller.slots import read_slot
+from schedkit.sked.controller.slots import Assignment, read_slot
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, MAKER, World, find_resource
 from schedkit.sked.kube.objects import Key
 
@@ -91,6 +91,11 @@ class Wiring:
         (known.add if may_run else known.discard)(claim.identity)
         self.look_again([claim])
 
+    def note_assignment(self, claim: Claim, assignment: Assignment) -> None:
+        """Keep in mind which revision each node of a claim is to have, and have the labels follow."""
+        for name in self._world.assign(claim, assignment):
+            self._decide(name)
+
     def look_again(self, claims: Iterable[Claim]) -> None:
         """Decide again of all nodes of some claims."""
         for claim in claims:
@@ -115,6 +120,7 @@ class Wiring:
         # A suspended one keeps its name: a node that is reserved for it must not go to a namesake.
         world.placement.put_name(key, (resource.metadata.creation_timestamp or "") if resource else None)
         names = world.placement.put(key, self._make_claims(resource))
+        world.forget_assignments(key)
         meant = {before, world.placement.name_owner(key.name)}
         for other in meant - {None, key} if len(meant) > 1 else ():  # somebody else is meant by the name alone
             if other:
@@ -142,7 +148,10 @@ class Wiring:
                 world.note_work(new, world.pods_of(new))
             names = {read_node(pod) for version in (old, new) if version for pod in world.pods_of(version)}
             names.update(world.note_stray(known.metadata.key))
-            for claim in world.placement.named(known.metadata.key):
+            claims = world.placement.named(known.metadata.key)
+            if (revised := world.find_claim(known)) and revised not in claims:
+                claims.append(revised)
+            for claim in claims:
                 self._wake(claim.owner)
                 names.update(world.placement.of(claim))
             for name in names:

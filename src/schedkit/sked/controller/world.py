@@ -9,15 +9,25 @@ from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.api.names import KIND
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.claims import Claim, Identity
-from schedkit.sked.controller.daemonsets import MANAGED_BY, remove_slot
+from schedkit.sked.controller.claims import Claim, Identity, make_slot
+from schedkit.sked.controller.daemonsets import MANAGED_BY, read_claim, remove_slot
 from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.reports import NodeReport
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.slots import NONE, NOWHERE, PENDING, Decision, Occupant, Standing, decide, read_slot
+from schedkit.sked.controller.slots import (
+    NONE,
+    NOWHERE,
+    PENDING,
+    Assignment,
+    Decision,
+    Occupant,
+    Standing,
+    decide,
+    read_slot,
+)
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
@@ -48,6 +58,7 @@ class World:
     refused_nodes: dict[str, str] = field(default_factory=dict)  # which cannot be labelled, in the API server's words
     # The claims whose image may run; None: images are not verified, or only told of.
     verified: set[Identity] | None = None
+    _assignments: dict[Identity, Assignment] = field(default_factory=dict)  # of those with several revisions
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
     _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
@@ -104,10 +115,56 @@ class World:
     def find_claim(self, daemonset: DaemonSet) -> Claim | None:
         """The claim that a DaemonSet is there for."""
         resource, owner = find_resource(daemonset), daemonset.metadata.controller
+        name = read_claim(daemonset)
         for claim in self.placement.claims(resource) if resource and owner else ():
-            if claim.name == daemonset.metadata.name and owner and claim.resource.metadata.uid == owner.uid:
+            if claim.name == name and owner and claim.resource.metadata.uid == owner.uid:
                 return claim
         return None
+
+    def find_revisions(self, claim: Claim) -> list[DaemonSet]:
+        """A claim's DaemonSets, those on their way out left aside."""
+        found = self.daemonsets.find(CONTROLLER, claim.resource.metadata.uid)
+        return [seen for seen in found if read_claim(seen) == claim.name and not seen.metadata.deletion_timestamp]
+
+    def rolls(self, claim: Claim) -> bool:
+        """Whether sked itself says on which node which revision of a claim runs."""
+        return claim.rollout is not None or self._find_assignment(claim) is not None
+
+    def find_main(self, claim: Claim) -> DaemonSet | None:
+        """The DaemonSet by which a claim is judged: its only one, or that of its stable revision."""
+        known = self._find_assignment(claim)
+        if known and (found := self.daemonsets.get(claim.key.namespace, known.main)):
+            return found
+        plain = self.daemonsets.get(*claim.key)
+        return plain or (next(iter(self.find_revisions(claim)), None) if self.rolls(claim) else None)
+
+    def assign(self, claim: Claim, assignment: Assignment) -> list[str]:
+        """Take in which revision each node is to have; the nodes of which that says something new."""
+        before = self._assignments.get(claim.identity)
+        if before == assignment:
+            return []
+        self._assignments[claim.identity] = assignment
+        if before is None or before.slots != assignment.slots or before.main != assignment.main:
+            return list(self.placement.of(claim))
+        names = before.values.keys() | assignment.values.keys()
+        return [name for name in names if before.values.get(name) != assignment.values.get(name)]
+
+    def forget_assignments(self, resource: Key) -> None:
+        """A resource is gone, or has other pools."""
+        known = {claim.identity: claim.name for claim in self.placement.claims(resource)}
+        for identity in [identity for identity in self._assignments if identity[0] == resource]:
+            if self._assignments[identity].claim != known.get(identity):
+                del self._assignments[identity]
+
+    def _find_assignment(self, claim: Claim) -> Assignment | None:
+        return self._assignments.get(claim.identity)
+
+    def _find_value(self, claim: Claim, node: str) -> str | None:
+        """What a node's label is to say where a claim has it; None: there is one revision only."""
+        if not self.rolls(claim):
+            return None
+        known = self._find_assignment(claim)
+        return known.values.get(node, "") if known else ""
 
     def occupants(self, node: str) -> list[Occupant]:
         """The schedulers' pods on a node. A label alone makes none of somebody's pod."""
@@ -119,9 +176,15 @@ class World:
 
     def accepts(self, claim: Claim) -> tuple[str, ...]:
         """The values of the label on a node that mean a claim: its own, and the resource's name for people."""
+        short = self.find_short_name(claim)
+        known = self._assignments.get(claim.identity) if self._assignments else None
+        return (claim.slot, *short, *(known.slots if known else ()))
+
+    def find_short_name(self, claim: Claim) -> tuple[str, ...]:
+        """The resource's name, where it is what people may write on a node to mean a claim."""
         name = claim.owner.name
         short = "." not in name and name not in (NONE, PENDING) and self.placement.name_owner(name) == claim.owner
-        return (claim.slot, name) if short else (claim.slot,)
+        return (name,) if short else ()
 
     def is_decided(self, node: str) -> bool:
         """Whether there is something to decide of a node."""
@@ -147,13 +210,17 @@ class World:
 
     def has_pods(self, claim: Claim) -> bool:
         """Whether there is a pod of a claim's, which shows that they can be created."""
-        seen = self.daemonsets.get(*claim.key)
-        return seen is not None and self.count_pods(seen) > 0
+        return any(self.count_pods(seen) > 0 for seen in self._find_all(claim))
 
     def has_worked(self, claim: Claim) -> bool:
         """Whether a pod of a claim's has been ready: they can be created, and their image pulled."""
+        return any(seen.metadata.uid in self._worked for seen in self._find_all(claim))
+
+    def _find_all(self, claim: Claim) -> Sequence[DaemonSet]:
+        if self.rolls(claim):
+            return self.find_revisions(claim)
         seen = self.daemonsets.get(*claim.key)
-        return seen is not None and seen.metadata.uid in self._worked
+        return (seen,) if seen else ()
 
     def note_work(self, daemonset: DaemonSet, pods: Iterable[Pod]) -> bool:
         """Keep in mind whether a pod of a DaemonSet has been ready, until it has none; whether that changed."""
@@ -238,8 +305,9 @@ class World:
             if not self._standings[claim.identity].contested:
                 del self._standings[claim.identity]
         for claim in decision.participants:
+            given = after[1] in ((decision.value,) if self.rolls(claim) and decision.value else self.accepts(claim))
             self._standings.setdefault(claim.identity, Standing()).put(
-                name, lost=decision.winner is not claim, given=after[1] in self.accepts(claim), labelled=bool(after[1])
+                name, lost=decision.winner is not claim, given=given, labelled=bool(after[1])
             )
         concerned = [*before[0].participants, *decision.participants]
         return {claim.owner for claim in concerned}
@@ -251,7 +319,8 @@ class World:
         strays = any(could_run(*stray, node) for stray in self._strays.values())
         alone = len(claims) < 2 and not strays
         kept_off = [claim for claim in claims if self._is_kept_off(claim, node)]
-        if not slot.value and alone and not kept_off and all(occupant.claim in claims for occupant in occupants):
+        simple = alone and not kept_off and not any(map(self.rolls, claims))
+        if not slot.value and simple and all(occupant.claim in claims for occupant in occupants):
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
         # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
@@ -266,18 +335,19 @@ class World:
             occupants,
             self.accepts,
             lambda claim: self._may_take(claim, name),
-            lambda claim: self.daemonsets.get(*claim.key) is not None,
+            lambda claim: self.find_main(claim) is not None,
+            lambda claim: self._find_value(claim, name),
             strays,
         )
 
     def _is_able(self, claim: Claim, node: Node) -> bool:
         """Whether nothing that has been seen keeps a claim's pods off a node that it could run on."""
-        seen = self.daemonsets.get(*claim.key)
+        seen = self.find_main(claim)
         if self._is_kept_off(claim, node):
             return False
         if seen is None and not self.manages(claim.owner):
             # In a namespace of somebody else's only the label shows that somebody is about to make one.
-            return read_slot(node).value == claim.slot
+            return read_slot(node).value in self.accepts(claim)
         if seen is None:
             return self.verified is None or claim.identity in self.verified
         if not may_touch(seen, claim) or self._is_refused(claim):
@@ -286,7 +356,7 @@ class World:
         if narrowed and not narrowed.matches(node.metadata.labels, node.metadata.name):
             return False
         # Where it was given the slot it keeps it: what is in its way may be gone tomorrow, and moving on would not end.
-        if read_slot(node).value == claim.slot:
+        if read_slot(node).value in self.accepts(claim):
             return True
         pods = self.pods.find(NODE, node.metadata.name)
         return not any(is_unschedulable(pod) for pod in pods if _owner_uid(pod) == seen.metadata.uid)
@@ -304,7 +374,7 @@ class World:
         Two operators that made theirs at the same time would have two schedulers on a node. So each of them says on the
         node first that it takes it, and of two who say so at once the API server refuses one.
         """
-        return not self.manages(claim.owner) and self.daemonsets.get(*claim.key) is None
+        return not self.manages(claim.owner) and self.find_main(claim) is None
 
     def find_narrowed(self, seen: DaemonSet, claim: Claim) -> Selector | None:
         """The nodes that are left to a DaemonSet whose selection somebody else narrowed; None: nobody did."""
@@ -352,7 +422,7 @@ class World:
         for other in self.placement.on(name):
             if other is claim:
                 return True
-            if (slot.value == other.slot or self.has_pods(other)) and self._is_able(other, node):
+            if (slot.value in self.accepts(other) or self.has_pods(other)) and self._is_able(other, node):
                 return False
         return False
 
@@ -389,7 +459,7 @@ class World:
         return next(ready, node) == node
 
     def _is_refused(self, claim: Claim) -> bool:
-        seen = self.daemonsets.get(*claim.key)
+        seen = self.find_main(claim)
         return seen is not None and seen.metadata.uid in self._refused
 
     def _find_occupants(self, node: str) -> Iterator[Occupant]:
@@ -405,7 +475,7 @@ class World:
                 claim = self.find_claim(seen) if not seen.metadata.deletion_timestamp else None
             # Anybody can write an owner that was never there, but only who may do anything to nodes a privileged pod.
             if claim or any(container.security_context.privileged for container in pod.spec.containers):
-                yield Occupant(pod, claim)
+                yield Occupant(pod, claim, make_slot(Key(pod.metadata.namespace, owner.name)))
 
 
 def about(namespace: str, uid: str) -> str:

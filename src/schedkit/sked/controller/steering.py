@@ -1,0 +1,192 @@
+"""What a rollout does next, from what is seen of its nodes; and what the labels and the status say of it."""
+
+import statistics
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.rollout_types import RolloutGap, RolloutNodes, RolloutStatus
+from schedkit.sked.api.types import NodeFailure
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time
+from schedkit.sked.controller.claims import Claim, Identity, make_slot
+from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, read_node
+from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.rolling import (
+    RevisionPlan,
+    find_newest,
+    note_asked,
+    read_progress,
+    read_requests,
+    read_status,
+    tell_progress,
+)
+from schedkit.sked.controller.rollout import ATTACH_TIMEOUT_SECONDS, Course, Place, PlaceState, Requests, advance
+from schedkit.sked.controller.slots import PENDING, Assignment, read_slot
+from schedkit.sked.controller.world import World
+from schedkit.sked.kube.objects import Key
+
+BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
+
+
+@dataclass(frozen=True)
+class Steered:
+    """What was decided of a rollout."""
+
+    assignment: Assignment
+    status: RolloutStatus
+    again_seconds: float | None = None
+
+
+Steerings = Mapping[Identity, Steered]  # by claim: what was decided of its rollout
+NOT_STEERED: Steerings = {}
+
+
+class Steering:
+    """Decides of rollouts, look by look; of all that it sees it remembers only since when a node has no pod yet."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._given: dict[tuple[Identity, str], tuple[str, datetime]] = {}
+
+    def steer(
+        self,
+        claim: Claim,
+        revisions: RevisionPlan,
+        judged: Mapping[str, Judgement],
+        failures: Iterable[NodeFailure],
+        now: datetime,
+    ) -> Steered:
+        """What a claim's rollout does next; `judged` are its nodes by name."""
+        resource = find_newest(self._world, claim)
+        known = read_status(resource, claim)
+        places = self._find_places(claim, revisions, judged, failures, now)
+        requests = read_requests(resource, known, revisions)
+        # Of what is not known yet nothing is moved.
+        target = revisions.target or (known.update_revision if known else "")
+        if not target:
+            requests = Requests(paused=True)
+        course = advance(claim.rollout, read_progress(known), target, places, requests, now)
+        status = note_asked(self._tell(course, places, target), resource, known, revisions)
+        again = (course.again - now).total_seconds() if course.again else None
+        return Steered(self._assign(claim, revisions, course), status, again)
+
+    def forget(self, resource: Key) -> None:
+        """A resource is gone."""
+        for key in [key for key in self._given if key[0][0] == resource]:
+            del self._given[key]
+
+    def _assign(self, claim: Claim, revisions: RevisionPlan, course: Course) -> Assignment:
+        namespace = claim.key.namespace
+        slots = {seen.metadata.name: make_slot(seen.metadata.key) for seen in revisions.seen}
+        values = {}
+        for node, revision in course.revisions.items():
+            values[node] = slots.get(revision) or (make_slot(Key(namespace, revision)) if revision else PENDING)
+        main = course.progress.current or course.progress.update
+        return Assignment(claim.name, main, frozenset(slots.values()), values)
+
+    def _find_places(
+        self,
+        claim: Claim,
+        revisions: RevisionPlan,
+        judged: Mapping[str, Judgement],
+        failures: Iterable[NodeFailure],
+        now: datetime,
+    ) -> list[Place]:
+        names = {make_slot(seen.metadata.key): seen.metadata.name for seen in revisions.seen}
+        pods = {
+            (seen.metadata.name, read_node(pod)): pod
+            for seen in revisions.seen
+            for pod in self._world.pods_of(seen)
+            if not pod.metadata.deletion_timestamp
+        }
+        there = {node: name for name, node in pods}
+        failed = {failure.node: failure for failure in failures}
+        places = []
+        for name, judgement in judged.items():
+            node = self._world.nodes.get("", name)
+            if node is None:
+                continue
+            value = read_slot(node).value
+            revision = names.get(value, "") if value else there.get(name, "")
+            pod = pods.get((revision, name))
+            places.append(self._make_place(claim, node, revision, pod, judgement, failed.get(name), now))
+        return places
+
+    def _make_place(
+        self,
+        claim: Claim,
+        node: Node,
+        revision: str,
+        pod: Pod | None,
+        judgement: Judgement,
+        failure: NodeFailure | None,
+        now: datetime,
+    ) -> Place:
+        given_at = self._find_given(claim, node.metadata.name, revision, pod, now)
+        timeout = claim.rollout.attach_timeout_seconds if claim.rollout else None
+        failed_at = given_at + timedelta(seconds=ATTACH_TIMEOUT_SECONDS if timeout is None else timeout)
+        state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
+        if failure and failure.pod and pod and failure.pod == pod.metadata.name:
+            message = failure.message
+            if failure.reason in BROKEN:
+                state, reason = PlaceState.FAILED, failure.reason
+        if state is not PlaceState.FAILED:
+            if judgement.state is NodeState.ATTACHED and pod:
+                state = PlaceState.WORKING
+            elif judgement.state is NodeState.UNKNOWN:
+                state = PlaceState.UNKNOWN
+            elif revision and now >= failed_at:
+                state = PlaceState.FAILED
+        return Place(
+            node.metadata.name,
+            revision,
+            state,
+            skipped=self._is_skipped(node, judgement),
+            ready=pod is not None and is_ready(pod),
+            attached_at=(parse_time(judgement.since) or given_at) if state is PlaceState.WORKING else None,
+            given_at=given_at,
+            failed_at=failed_at if state is PlaceState.STARTING else None,
+            reason=reason,
+            message=message,
+            labels=node.metadata.labels,
+        )
+
+    def _find_given(self, claim: Claim, name: str, revision: str, pod: Pod | None, now: datetime) -> datetime:
+        """Since when a node has its revision: since its pod was made, or since there should be one."""
+        key = claim.identity, name
+        if pod:
+            self._given.pop(key, None)
+            return parse_time(pod.metadata.creation_timestamp) or now
+        known = self._given.get(key)
+        if known is None or known[0] != revision:
+            known = self._given[key] = revision, now
+        return known[1]
+
+    def _is_skipped(self, node: Node, judgement: Judgement) -> bool:
+        """Whether a node is left alone: nothing can be done to it now, or nothing would come of it."""
+        if not node.is_ready or node.spec.unschedulable or judgement.state is NodeState.FOREIGN:
+            return True
+        report = self._world.sight.find_fresh(node)
+        unfit = report is not None and report.is_unfit
+        return unfit or bool(self._world.decision(node.metadata.name).reserved)
+
+    def _tell(self, course: Course, places: Iterable[Place], target: str) -> RolloutStatus:
+        nodes = RolloutNodes(
+            updated=course.updated, attached=course.attached, failed=course.failed, skipped=course.skipped
+        )
+        moved = [place.name for place in places if place.revision == target and place.state is PlaceState.WORKING]
+        gap = self._measure(moved) if course.progress.current else None
+        message = course.message if target else "waits until the image is verified"
+        return msgspec.structs.replace(tell_progress(course.progress, message), nodes=nodes, gap=gap)
+
+    def _measure(self, nodes: Iterable[str]) -> RolloutGap | None:
+        """How long nodes were without a scheduler before the one that they have."""
+        reports = (self._world.sight.reports.get("", name) for name in nodes)
+        gaps = [found.status.slot.gap_milliseconds for found in reports if found]
+        known = [gap for gap in gaps if gap is not None]
+        if not known:
+            return None
+        return RolloutGap(median_milliseconds=round(statistics.median(known)), worst_milliseconds=max(known))
