@@ -359,7 +359,7 @@ def work_until_killed(cluster: Rolling, after: int) -> Rolling:
         successor.most_idle = cluster.most_idle
         return successor
     finally:
-        del cluster._note  # type: ignore[method-assign]
+        del cluster._note
     return cluster
 
 

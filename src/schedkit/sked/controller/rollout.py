@@ -326,15 +326,17 @@ class _Plan:
     def assign(self, progress: Progress) -> dict[str, str]:
         """The revision of each node: what it has, or another one, and no more at a time than may be without."""
         given = {place.name: place.revision or progress.current for place in self._places}
-        moves = self._choose(progress)
-        # Who has none, or whose scheduler does not work, loses nothing by getting another one.
-        down = sum(not self._is_available(place, progress) for place in self._open)
-        room = max(0, self._most - down)
-        for place, revision in moves:
-            if self._is_available(place, progress):
-                if room == 0:
+        # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
+        # nodes whose new one has yet to show that it stays count as being without.
+        room = self._most - sum(not _has_scheduler(place) for place in self._open)
+        settled_room = self._most - sum(not self._is_available(place, progress) for place in self._open)
+        for place, revision in self._choose(progress):
+            if _has_scheduler(place):
+                available = self._is_available(place, progress)
+                if room <= 0 or (available and settled_room <= 0):
                     continue
                 room -= 1
+                settled_room -= available
             given[place.name] = revision
         return given
 
@@ -369,8 +371,14 @@ class _Plan:
             return False
         if place.revision == self._target and self._target != progress.current:
             return self.has_settled(place)
-        # What nobody judges is taken at its pod's word, as long as nothing is done to it.
-        return place.state is PlaceState.WORKING or (place.state is PlaceState.UNKNOWN and place.ready)
+        return _has_scheduler(place)
+
+
+def _has_scheduler(place: Place) -> bool:
+    """Whether a node has one now. What nobody judges is taken at its pod's word."""
+    if not place.revision:
+        return False
+    return place.state is PlaceState.WORKING or (place.state is PlaceState.UNKNOWN and place.ready)
 
 
 def _matches(step: RolloutStep | None, place: Place) -> bool:
