@@ -21,6 +21,7 @@ from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.informers import make_informers, make_world
 from schedkit.sked.controller.judgements import Judgements
+from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status_writer import StatusWriter
@@ -239,7 +240,7 @@ class World:
         old = self.objects[resource.plural].get(Key(namespace_of(resource.plural), name))
         if old and resource.plural == "schedextnodes":  # another manager's fields stay
             assert sent["metadata"]["uid"] == old["metadata"]["uid"]
-            kept = {field: value for field, value in old["status"].items() if field != "schedExt"}
+            kept = {field: value for field, value in old["status"].items() if field not in ("schedExt", "quarantine")}
             sent["status"] = kept | sent.get("status", {})
         if status:
             if old is None:
@@ -296,8 +297,9 @@ class World:
         metadata = copy.deepcopy(node["metadata"])
         for part in ("labels", "annotations"):
             held = metadata.setdefault(part, {})
-            held.pop(SLOT, None)
-            held.update({SLOT: value} if value else {})
+            for ours in (SLOT, QUARANTINE):
+                held.pop(ours, None)
+            held.update(sent["metadata"].get(part, {}))
         return msgspec.convert(self.put("nodes", node | {"metadata": metadata}), Object)
 
     async def fetch(self, resource: Resource, type: type[Any], name: str, **_options: Any) -> Any:

@@ -211,6 +211,9 @@ class NodeCounts(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
     unknown: Annotated[
         int, about("Nodes of which no agent tells what their kernel does; see condition Attached.", format="int32")
     ] = 0
+    quarantined: Annotated[
+        int, about("Selected nodes that are left without it, as their kernels ejected it too often.", format="int32")
+    ] = 0
     yielded: Annotated[int, about("Selected nodes that another resource has.", format="int32")] = 0
     reserved: Annotated[int, about("Selected nodes that their slot label keeps for another use.", format="int32")] = 0
 

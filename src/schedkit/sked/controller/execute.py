@@ -5,7 +5,8 @@ from typing import Literal
 
 from schedkit.sked.controller.daemonsets import SLOT, differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
-from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport
+from schedkit.sked.controller.quarantine import QUARANTINE
+from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport, QuarantineNote
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
@@ -64,13 +65,17 @@ class Executor:
         """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
         await self._delete(PODS, pod.metadata)
 
-    async def write_slot(self, node: Node, value: str) -> None:
+    async def write_slot(self, node: Node, value: str, quarantine: str = "") -> None:
         """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""
         self._fence()
         seen = node.metadata
         said = {SLOT: value} if value else {}
         metadata = ObjectMeta(
-            name=seen.name, uid=seen.uid, resource_version=seen.resource_version, labels=said, annotations=said
+            name=seen.name,
+            uid=seen.uid,
+            resource_version=seen.resource_version,
+            labels=said,
+            annotations=said | ({QUARANTINE: quarantine} if quarantine else {}),
         )
         body = Applied(NODES.api_version, NODES.kind, metadata)
         try:
@@ -78,12 +83,12 @@ class Executor:
         except ApiNotFoundError:
             return
 
-    async def write_holder(self, report: NodeReport, holder: str) -> None:
-        """Say in a node's report who has the node, or nothing; never make a report."""
+    async def write_holder(self, report: NodeReport, holder: str, quarantine: QuarantineNote | None = None) -> None:
+        """Say in a node's report who has the node and why nobody has, or nothing; never make a report."""
         self._fence()
         seen = report.metadata
         metadata = ObjectMeta(name=seen.name, uid=seen.uid)
-        body = AppliedHolder(REPORTS.api_version, REPORTS.kind, metadata, HolderStatus(holder))
+        body = AppliedHolder(REPORTS.api_version, REPORTS.kind, metadata, HolderStatus(holder, quarantine))
         try:
             await self._client.apply(REPORTS, Object, seen.name, body, status=True, force=True)
         except ApiNotFoundError:

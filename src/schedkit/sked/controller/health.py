@@ -64,8 +64,9 @@ class Health:
 
 def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime) -> Health:
     """How one claim fares."""
-    winners, reserved, skipped = _find_winners(world, plan)
-    lost = NodeCounts(yielded=len(plan.standing.lost) - reserved - skipped, reserved=reserved, unfit=skipped)
+    winners, reserved, skipped, quarantined = _find_winners(world, plan)
+    yielded = len(plan.standing.lost) - reserved - skipped - len(quarantined)
+    lost = NodeCounts(yielded=yielded, reserved=reserved, unfit=skipped, quarantined=len(quarantined))
     seen = plan.seen
     if seen is None:
         # Without a DaemonSet nothing is asked of any node yet; where no node is left, none will be.
@@ -76,7 +77,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
     nodes_of = dict(world.find_nodes(plan.claim, seen))
     counts, missing, without = _count(nodes_of.items(), plan, by_node)
     states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
-    failures = _add_kernels(find_failures(pods, now), kernels.bad, by_node)
+    failures = [*quarantined, *_add_kernels(find_failures(pods, now), kernels.bad, by_node)]
     failed = len(failures)
     event = next((found for one in _find_daemonsets(plan, seen) if (found := world.refusal(one, now))), None)
     if without and event:
@@ -101,6 +102,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         unknown=states[NodeState.UNKNOWN],
         yielded=lost.yielded,
         reserved=lost.reserved,
+        quarantined=lost.quarantined,
     )
     excused = counts.not_ready + counts.cordoned
     leaving = nodes.misscheduled - _count_tolerated(world, plan, by_node)
@@ -234,19 +236,23 @@ def _count_updated(plan: ClaimPlan, by_node: Mapping[str, Pod]) -> int:
     return seen.status.updated_number_scheduled if seen.is_observed else 0
 
 
-def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int, int]:
-    """Who has the nodes that a claim lost; and how many nobody has as a person said so, or as they are unfit."""
+def _find_winners(world: World, plan: ClaimPlan) -> tuple[tuple[Key, ...], int, int, list[NodeFailure]]:
+    """Who has the nodes that a claim lost; how many are reserved, or unfit; and those that are in quarantine."""
     winners: dict[Key, None] = {}
     reserved = skipped = 0
+    quarantined = []
     for name in plan.standing.lost:
         decision = world.decision(name)
         if decision.reserved:
             reserved += 1
         elif decision.winner:
             winners[decision.winner.owner] = None
+        elif (node := world.nodes.get("", name)) and (note := world.find_quarantine(node)):
+            message = f"in quarantine since {note.since}: {note.reason}"
+            quarantined.append(NodeFailure(node=name, reason=Reason.QUARANTINED, message=message))
         elif decision.keeps_off:
             skipped += 1
-    return tuple(sorted(winners)), reserved, skipped
+    return tuple(sorted(winners)), reserved, skipped, quarantined
 
 
 def _strip_names(message: str, daemonset: str) -> str:

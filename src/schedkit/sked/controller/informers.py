@@ -24,6 +24,7 @@ from schedkit.sked.controller.objects import (
     Pod,
 )
 from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AGENT_LABELS,
     REPORTS,
@@ -43,7 +44,7 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import by_controller
 
 ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
-READ = (ADOPT, SLOT, REFRESH, *ASKED)  # annotations
+READ = (ADOPT, SLOT, QUARANTINE, REFRESH, *ASKED)  # annotations
 NO_AFFINITY = Affinity()
 Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
 

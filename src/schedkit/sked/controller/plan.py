@@ -9,6 +9,7 @@ from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.names import KIND
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import ON_DELETE, SchedExt
+from schedkit.sked.controller.attachment import parse_time
 from schedkit.sked.controller.claims import Claim, Identity, make_claims
 from schedkit.sked.controller.daemonsets import (
     differs,
@@ -22,6 +23,7 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
+from schedkit.sked.controller.quarantine import QUARANTINE, write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.rollout import resolve
 from schedkit.sked.controller.slots import NOWHERE, PENDING, Slot, Standing, next_value, read_slot
@@ -85,6 +87,7 @@ class SlotPlan:
     """What the label of one node is to say."""
 
     value: str = ""  # empty: there is to be none
+    quarantine: str = ""  # what the annotation of that name is to say
     write: bool = False
     again_seconds: float | None = None  # when only time brings it further
 
@@ -202,10 +205,14 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     held_in = world.sight.held_in(name, now)
     value = next_value(decision, slot, present, held=held_in is not None)
     times = (time for occupant in present for time in (late_in(occupant.pod, now), overdue_in(occupant.pod, now)))
-    waits = (*times, held_in if value == PENDING else None)
+    note = world.find_quarantine(node)
+    until = parse_time(note.until) if note else None
+    waits = (*times, held_in if value == PENDING else None, (until - now).total_seconds() if until else None)
     going = [seconds for seconds in waits if seconds is not None and seconds > 0]
-    write = not decision.reserved and slot != Slot(value, value) and _is_ours_to_label(world, name, slot)
-    return SlotPlan(value, write, min(going, default=None))
+    quarantine = write_note(note) if note else ""
+    as_it_is = slot == Slot(value, value) and node.metadata.annotations.get(QUARANTINE, "") == quarantine
+    write = not decision.reserved and not as_it_is and _is_ours_to_label(world, name, slot)
+    return SlotPlan(value, quarantine, write, min(going, default=None))
 
 
 def _is_ours_to_label(world: World, name: str, slot: Slot) -> bool:

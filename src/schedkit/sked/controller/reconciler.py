@@ -8,6 +8,7 @@ from datetime import datetime
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
 from schedkit.sked.controller.announcements import Announcer
+from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
@@ -24,6 +25,7 @@ from schedkit.sked.controller.plan import (
     plan_resource,
     plan_slot,
 )
+from schedkit.sked.controller.quarantine import EjectionCounter, make_note
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
@@ -69,6 +71,7 @@ class Reconciler:
         self._untold: dict[Key, list[Change]] = {}  # until the status that shows it is written
         self._now = now
         self._steering = Steering(world)
+        self._ejections = EjectionCounter()
         self._verifier = verifier  # None: images are used as they are written
 
     async def reconcile(self, key: Key) -> Result | None:
@@ -118,11 +121,13 @@ class Reconciler:
             self._wiring.look_again([late])
         if not self._world.sight.has_looked:
             return None  # whether the kernel has let go may soon be known
+        if self._world.expire_quarantine(node, self._now()):
+            self._wiring.look_at(name)
         self._world.note_held(node, self._now())
         plan = plan_slot(self._world, name, self._now())
         if plan.write:
             try:
-                await self._executor.write_slot(node, plan.value)
+                await self._executor.write_slot(node, plan.value, plan.quarantine)
             except ApiError as error:
                 if not error.is_permanent:
                     raise
@@ -138,11 +143,10 @@ class Reconciler:
         report = self._world.sight.reports.get("", name)
         if report is None or not self._world.is_complete:
             return None
-        holder = self._world.name_holder(report)
-        if report.status.sched_ext == holder:
+        if self._world.is_told(report):
             return None
         try:
-            await self._executor.write_holder(report, holder)
+            await self._executor.write_holder(report, self._world.name_holder(report), self._world.find_note(report))
         except ApiError as error:
             if not error.is_permanent:
                 raise
@@ -205,6 +209,7 @@ class Reconciler:
         self._announcer.count(key, status.nodes)
         changes = self._judgements.take_changes(key)
         self._announcer.measure(key, changes)
+        self._count_ejections(plan.resource, changes)
         if changes:
             self._untold.setdefault(key, []).extend(changes)
         later = await self._status_writer.write(plan.resource, status)
@@ -224,10 +229,26 @@ class Reconciler:
             plan, claim = health.plan, health.plan.claim
             if plan.revisions is None or plan.trouble:
                 continue
-            found = self._steering.steer(claim, plan.revisions, health.kernels.judged, health.failures, now)
+            quarantined = health.nodes.quarantined
+            judged = health.kernels.judged
+            found = self._steering.steer(claim, plan.revisions, judged, health.failures, now, quarantined=quarantined)
             self._wiring.note_assignment(claim, found.assignment)
             steered[claim.identity] = found
         return steered
+
+    def _count_ejections(self, resource: SchedExt, changes: Sequence[Change]) -> None:
+        """Put nodes in quarantine whose kernels ejected a scheduler too often."""
+        asked, key = resource.spec.quarantine, resource.metadata.key
+        ejected = [change for change in changes if change.after.state is NodeState.EJECTED] if asked else ()
+        for change in ejected:
+            claim = self._world.find_holder(change.node)
+            if asked is None or claim is None or claim.owner != key:
+                continue
+            if self._ejections.count(claim.identity, change.node, asked, self._now()):
+                owners = (occupant.slot for occupant in self._world.occupants(change.node))
+                revision = self._world.find_revision(claim, next(iter(owners), ""))
+                note = make_note(key, revision, asked, change.after.message, self._now())
+                self._wiring.note_quarantine(change.node, note)
 
     def _announce(self, resource: SchedExt, changes: Sequence[Change], told: Sequence[NodeFailure]) -> None:
         """Tell what changed; of one that was ejected when its log has been read."""
@@ -253,6 +274,7 @@ class Reconciler:
         self._judgements.forget_resource(resource)
         self._announcer.forget(resource)
         self._steering.forget(resource)
+        self._ejections.forget(resource)
 
     def _complete(self, resource: SchedExt, failures: Sequence[NodeFailure]) -> list[NodeFailure]:
         """Failures with what the schedulers' logs say of them."""

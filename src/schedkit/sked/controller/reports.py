@@ -55,6 +55,16 @@ class ReportedDetachment(Model, frozen=True):
     reason: str = ""
 
 
+class QuarantineNote(Model, frozen=True):
+    """Why a node is left without a scheduler."""
+
+    sched_ext: str = ""
+    revision: str = ""  # what was ejected; empty: whatever there is
+    since: str = ""
+    until: str | None = None
+    reason: str = ""
+
+
 NO_KERNEL, NO_SLOT = ReportedKernel(), ReportedSlot()
 
 
@@ -65,6 +75,7 @@ class ReportStatus(Model, frozen=True):
     slot: ReportedSlot = NO_SLOT
     last_detach: ReportedDetachment | None = None
     sched_ext: str = ""
+    quarantine: QuarantineNote | None = None
 
 
 class NodeReport(Model, frozen=True):
@@ -115,14 +126,15 @@ class AppliedHolder(Applied, frozen=True):
 
 
 class HolderStatus(Model, frozen=True):
-    """The resource that has the node; nothing is sent where none has."""
+    """The resource that has the node, and why nobody may; nothing is sent where there is neither."""
 
     sched_ext: str = ""
+    quarantine: QuarantineNote | None = None
 
 
 def same_sight(old: NodeReport, new: NodeReport) -> bool:
     """Whether two versions of a report differ in nothing that an agent saw."""
-    return replace(old.status, sched_ext="") == replace(new.status, sched_ext="")
+    return replace(old.status, sched_ext="", quarantine=None) == replace(new.status, sched_ext="", quarantine=None)
 
 
 def trim_report(report: NodeReport) -> NodeReport:

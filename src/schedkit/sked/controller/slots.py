@@ -59,6 +59,7 @@ class Assignment:
     claim: str  # its name
     main: str  # the revision by which the claim is judged: the stable one, or the first
     slots: frozenset[str]  # of all its revisions
+    live: frozenset[str]  # those that nodes may get now
     values: Mapping[str, str]  # by node; a node that is not in it keeps what it has
 
 

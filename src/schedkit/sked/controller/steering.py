@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from schedkit.sked.api.conditions import Reason
-from schedkit.sked.api.rollout_types import RolloutGap, RolloutNodes, RolloutStatus
+from schedkit.sked.api.rollout_types import ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time
 from schedkit.sked.controller.claims import Claim, Identity, make_slot
@@ -58,6 +58,8 @@ class Steering:
         judged: Mapping[str, Judgement],
         failures: Iterable[NodeFailure],
         now: datetime,
+        *,
+        quarantined: int = 0,
     ) -> Steered:
         """What a claim's rollout does next; `judged` are its nodes by name."""
         resource = find_newest(self._world, claim)
@@ -69,7 +71,7 @@ class Steering:
         if not target:
             requests = Requests(paused=True)
         course = advance(claim.rollout, read_progress(known), target, places, requests, now)
-        status = note_asked(self._tell(course, places, target), resource, known, revisions)
+        status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
         again = (course.again - now).total_seconds() if course.again else None
         return Steered(self._assign(claim, revisions, course), status, again)
 
@@ -84,8 +86,10 @@ class Steering:
         values = {}
         for node, revision in course.revisions.items():
             values[node] = slots.get(revision) or (make_slot(Key(namespace, revision)) if revision else PENDING)
-        main = course.progress.current or course.progress.update
-        return Assignment(claim.name, main, frozenset(slots.values()), values)
+        progress = course.progress
+        back = progress.phase in (ROLLING_BACK, ROLLED_BACK)
+        live = frozenset([progress.current] if back else [progress.current, progress.update])
+        return Assignment(claim.name, progress.current or progress.update, frozenset(slots.values()), live, values)
 
     def _find_places(
         self,
@@ -173,9 +177,13 @@ class Steering:
         unfit = report is not None and report.is_unfit
         return unfit or bool(self._world.decision(node.metadata.name).reserved)
 
-    def _tell(self, course: Course, places: Iterable[Place], target: str) -> RolloutStatus:
+    def _tell(self, course: Course, places: Iterable[Place], target: str, quarantined: int) -> RolloutStatus:
         nodes = RolloutNodes(
-            updated=course.updated, attached=course.attached, failed=course.failed, skipped=course.skipped
+            updated=course.updated,
+            attached=course.attached,
+            failed=course.failed,
+            quarantined=quarantined,
+            skipped=course.skipped,
         )
         moved = [place.name for place in places if place.revision == target and place.state is PlaceState.WORKING]
         gap = self._measure(moved) if course.progress.current else None

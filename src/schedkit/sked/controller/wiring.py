@@ -16,9 +16,11 @@ from schedkit.sked.controller.objects import (
     Node,
     Pod,
 )
+from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AgentPod,
     NodeReport,
+    QuarantineNote,
     same_sight,
 )
 from schedkit.sked.controller.slots import Assignment, read_slot
@@ -90,6 +92,15 @@ class Wiring:
             return
         (known.add if may_run else known.discard)(claim.identity)
         self.look_again([claim])
+
+    def note_quarantine(self, node: str, note: QuarantineNote) -> None:
+        """Have a node left without a scheduler."""
+        self._world.note_quarantine(node, note)
+        self._decide(node)
+
+    def look_at(self, node: str) -> None:
+        """Decide again of a node, as time has passed."""
+        self._decide(node)
 
     def note_assignment(self, claim: Claim, assignment: Assignment) -> None:
         """Keep in mind which revision each node of a claim is to have, and have the labels follow."""
@@ -193,6 +204,8 @@ class Wiring:
         if new is None:
             world.forget_node(name)
             self._forget_node(name)
+        else:
+            world.see_quarantine(new)
         if not changed and not is_other and old and new and not self._may_matter(old, new):
             return
         if changed or is_other:  # how many nodes there are, and how they are, is in the status
@@ -205,7 +218,7 @@ class Wiring:
 
     def _may_matter(self, old: Node, new: Node) -> bool:
         """Whether a change of a node on which the same claims could run may change who has its slot."""
-        if read_slot(old) != read_slot(new):
+        if read_slot(old) != read_slot(new) or _quarantine(old) != _quarantine(new):
             return True
         return old.metadata.labels != new.metadata.labels and self._world.has_narrowed
 
@@ -237,7 +250,7 @@ class Wiring:
     def _look_at_report(self, name: str) -> None:
         """Have a report looked at that does not say who has its node."""
         report = self._world.sight.reports.get("", name)
-        if report and self._world.is_complete and report.status.sched_ext != self._world.name_holder(report):
+        if report and self._world.is_complete and not self._world.is_told(report):
             self._wake_report(name)
 
     def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
@@ -312,6 +325,10 @@ def _ownership(daemonset: DaemonSet) -> tuple[object, ...]:
 def _selection(daemonset: DaemonSet) -> tuple[object, ...]:
     pod = daemonset.spec.template.spec
     return pod.node_selector, pod.affinity
+
+
+def _quarantine(node: Node) -> str:
+    return node.metadata.annotations.get(QUARANTINE, "")
 
 
 def _health(node: Node) -> tuple[object, ...]:

@@ -10,11 +10,12 @@ from schedkit.sked.api.names import KIND
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, Identity, make_slot
-from schedkit.sked.controller.daemonsets import MANAGED_BY, read_claim, remove_slot
+from schedkit.sked.controller.daemonsets import MANAGED_BY, make_daemonset, name_revision, read_claim, remove_slot
 from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
-from schedkit.sked.controller.reports import NodeReport
+from schedkit.sked.controller.quarantine import is_over, read_quarantine
+from schedkit.sked.controller.reports import NodeReport, QuarantineNote
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.slots import (
@@ -58,6 +59,9 @@ class World:
     refused_nodes: dict[str, str] = field(default_factory=dict)  # which cannot be labelled, in the API server's words
     # The claims whose image may run; None: images are not verified, or only told of.
     verified: set[Identity] | None = None
+    quarantines: dict[str, QuarantineNote] = field(default_factory=dict)  # by node, as long as it is not written
+    _expired: set[tuple[str, str]] = field(default_factory=set)  # quarantines that are over: nodes, and since when
+    _work_names: dict[Identity, tuple[Claim, str]] = field(default_factory=dict)
     _assignments: dict[Identity, Assignment] = field(default_factory=dict)  # of those with several revisions
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
@@ -92,6 +96,20 @@ class World:
             return str(holder.owner) if self.manages(holder.owner) else told
         return "" if self.manages(Key(told.partition("/")[0], "")) else told
 
+    def find_note(self, report: NodeReport) -> QuarantineNote | None:
+        """What a report is to say of its node's quarantine; of other operators' resources it is theirs to say."""
+        node, told = self.nodes.get("", report.metadata.name), report.status.quarantine
+        note = self.find_quarantine(node) if node else None
+        about = note or told
+        mine = about is not None and self.manages(Key(about.sched_ext.partition("/")[0], ""))
+        return note if mine else told
+
+    def is_told(self, report: NodeReport) -> bool:
+        """Whether a report says who has its node, and why nobody has."""
+        return report.status.sched_ext == self.name_holder(report) and report.status.quarantine == self.find_note(
+            report
+        )
+
     def note_held(self, node: Node, now: datetime) -> None:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
         self.sight.note_held(node, bool(self.find_present(node.metadata.name, now)), now)
@@ -99,6 +117,8 @@ class World:
     def forget_node(self, name: str) -> None:
         """A node is gone."""
         self.refused_nodes.pop(name, None)
+        self.quarantines.pop(name, None)
+        self._expired = {known for known in self._expired if known[0] != name}
         self.sight.forget_node(name)
 
     def manages(self, resource: Key) -> bool:
@@ -361,8 +381,57 @@ class World:
         pods = self.pods.find(NODE, node.metadata.name)
         return not any(is_unschedulable(pod) for pod in pods if _owner_uid(pod) == seen.metadata.uid)
 
+    def find_quarantine(self, node: Node) -> QuarantineNote | None:
+        """Why a node is left without a scheduler, where that is about a claim that could run there as it is now."""
+        name = node.metadata.name
+        note = self.quarantines.get(name) or read_quarantine(node)
+        if note is None or (name, note.since) in self._expired:
+            return None
+        claims = (claim for claim in self.placement.on(name) if str(claim.owner) == note.sched_ext)
+        return note if any(not note.revision or note.revision in self._find_live(claim) for claim in claims) else None
+
+    def expire_quarantine(self, node: Node, now: datetime) -> bool:
+        """Take in that the time of a node's quarantine has run out; whether that is news."""
+        note = self.find_quarantine(node)
+        if note is None or not is_over(note, now):
+            return False
+        self._expired.add((node.metadata.name, note.since))
+        return True
+
+    def note_quarantine(self, node: str, note: QuarantineNote) -> None:
+        """A node is to be left without a scheduler: from now on, and not only when its annotation says so."""
+        self.quarantines[node] = note
+
+    def see_quarantine(self, node: Node) -> None:
+        """Take in what a node's annotation says: what was to be written is there now, or was taken away."""
+        known, written = self.quarantines.get(node.metadata.name), read_quarantine(node)
+        if known and written and written.since == known.since:
+            del self.quarantines[node.metadata.name]
+
+    def _find_live(self, claim: Claim) -> Collection[str]:
+        """The revisions of a claim that its nodes may get now."""
+        known = self._find_assignment(claim)
+        return known.live if known else (self.name_work(claim),)
+
+    def find_revision(self, claim: Claim, slot: str) -> str:
+        """The revision that has a slot of a claim's."""
+        if not self.rolls(claim):
+            return self.name_work(claim)
+        names = (seen.metadata.name for seen in self.find_revisions(claim) if make_slot(seen.metadata.key) == slot)
+        return next(names, "")
+
+    def name_work(self, claim: Claim) -> str:
+        """What a claim asks for, as the name of a revision."""
+        known = self._work_names.get(claim.identity)
+        if known is None or known[0] is not claim:
+            known = self._work_names[claim.identity] = claim, name_revision(claim, make_daemonset(claim))
+        return known[1]
+
     def _is_kept_off(self, claim: Claim, node: Node) -> bool:
-        """Whether a claim is to be kept off a node whose kernel cannot run it; unknown changes nothing."""
+        """Whether a claim is to be kept off a node: it is in quarantine, or cannot run it; unknown changes nothing."""
+        note = self.find_quarantine(node) if node.metadata.annotations or self.quarantines else None
+        if note and note.sched_ext == str(claim.owner):
+            return True
         if not claim.resource.spec.skip_unfit_nodes:
             return False
         report = self.sight.find_fresh(node)
