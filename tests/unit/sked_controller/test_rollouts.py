@@ -143,6 +143,10 @@ def test_new_revision_follows_node_by_node_and_tells_the_gap() -> None:
     assert rollout["nodes"]["updated"] == 4
     assert rollout["gap"] == {"medianMilliseconds": 700, "worstMilliseconds": 700}
     assert sorted(cluster.names("daemonsets")) == sorted([find_revision(cluster, V1), find_revision(cluster, V2)])
+    one = 'namespace="default",name="one"'
+    assert cluster.metric(f'sked_rollout_phase{{{one},pool="",phase="Complete"}}')[0].endswith(" 1")
+    assert cluster.metric(f"sked_rollout_gap_seconds_count{{{one}}}")[0].endswith(" 4")
+    assert cluster.metric(f'sked_rollout_nodes{{{one},pool="",state="updated"}}')[0].endswith(" 4")
 
 
 def test_opting_in_restarts_nothing() -> None:
@@ -209,6 +213,9 @@ def test_failure_brings_the_stable_revision_back(image: str, reason: str) -> Non
     assert cluster.condition("one", "Stalled") == ("True", "RolledBack")
     assert cluster.condition("one", "Ready") == ("False", "RolledBack")
     assert cluster.get("schedexts", "one")["spec"]["sched"] == image, "the spec is never edited"
+    (counted,) = cluster.metric("sked_rollout_failures_total")
+    assert counted.endswith(f'reason="{reason}"}} 1')
+    assert ("one", "Warning", "RolledBack") in cluster.events
     cluster.now += timedelta(hours=1)
     cluster.look("one")
     cluster.work()

@@ -24,6 +24,7 @@ from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
+from schedkit.sked.controller.rollout_metrics import RolloutMetrics
 from schedkit.sked.controller.status_writer import StatusWriter
 from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.kube.client import Client, Preconditions
@@ -108,6 +109,7 @@ class World:
             self.judgements,
             announcer,
             lambda: self.now,
+            RolloutMetrics(self.registry, self.known.sight),
             verifier,
         )
         wiring.connect(informers)

@@ -46,6 +46,7 @@ class Announcer:
         for state in NodeState:
             if state is not NodeState.ATTACHING:
                 self._nodes.of(*resource, state).set(getattr(nodes, state) if nodes else 0)
+        self._nodes.of(*resource, "quarantined").set(nodes.quarantined if nodes else 0)
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""

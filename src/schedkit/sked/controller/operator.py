@@ -17,6 +17,7 @@ from schedkit.sked.controller.objects import NODES, SCHEDEXTS
 from schedkit.sked.controller.pull_secrets import fetch_documents
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
+from schedkit.sked.controller.rollout_metrics import RolloutMetrics
 from schedkit.sked.controller.status_writer import StatusWriter
 from schedkit.sked.controller.verdicts import Verdicts
 from schedkit.sked.controller.verification import Mode
@@ -134,7 +135,17 @@ async def run_operator(access: Access, options: Options) -> None:
             now=utc_now,
         )
         reconciler = Reconciler(
-            world, wiring, executor, status_writer, crash_logs, revisions, judgements, announcer, utc_now, verifier
+            world,
+            wiring,
+            executor,
+            status_writer,
+            crash_logs,
+            revisions,
+            judgements,
+            announcer,
+            utc_now,
+            RolloutMetrics(registry, world.sight),
+            verifier,
         )
         wiring.connect(informers)
         certificate = _read_certificate(options)

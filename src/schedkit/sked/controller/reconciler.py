@@ -27,6 +27,7 @@ from schedkit.sked.controller.plan import (
 )
 from schedkit.sked.controller.quarantine import EjectionCounter, make_note
 from schedkit.sked.controller.revisions import RevisionCache
+from schedkit.sked.controller.rollout_metrics import RolloutMetrics
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
 from schedkit.sked.controller.steering import Steering, Steerings
@@ -58,6 +59,7 @@ class Reconciler:
         judgements: Judgements,
         announcer: Announcer,
         now: Callable[[], datetime],
+        metrics: RolloutMetrics,
         verifier: Verifier | None = None,
     ) -> None:
         self._world = world
@@ -70,6 +72,7 @@ class Reconciler:
         self._announcer = announcer
         self._untold: dict[Key, list[Change]] = {}  # until the status that shows it is written
         self._now = now
+        self._metrics = metrics
         self._steering = Steering(world)
         self._ejections = EjectionCounter()
         self._verifier = verifier  # None: images are used as they are written
@@ -207,6 +210,8 @@ class Reconciler:
         times += [found.again_seconds for found in judgements if found.again_seconds is not None]
         times += [found.again_seconds for found in steered.values() if found.again_seconds is not None]
         self._announcer.count(key, status.nodes)
+        self._metrics.tell(key, plan.resource.status.pools, status.pools)
+        self._metrics.measure(key, [name for health in healths for name in health.kernels.judged])
         changes = self._judgements.take_changes(key)
         self._announcer.measure(key, changes)
         self._count_ejections(plan.resource, changes)
@@ -275,6 +280,7 @@ class Reconciler:
         self._announcer.forget(resource)
         self._steering.forget(resource)
         self._ejections.forget(resource)
+        self._metrics.forget(resource)
 
     def _complete(self, resource: SchedExt, failures: Sequence[NodeFailure]) -> list[NodeFailure]:
         """Failures with what the schedulers' logs say of them."""

@@ -9,9 +9,10 @@ import yaml
 
 from schedkit.sked.api.selectors import Selector, Term
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.claims import Claim, make_claims
-from schedkit.sked.controller.daemonsets import make_daemonset
+from schedkit.sked.controller.claims import Claim, make_claims, make_slot
+from schedkit.sked.controller.daemonsets import make_daemonset, name_revision
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet
+from schedkit.sked.kube.objects import Key
 
 EVERY_NODE = Selector((Term(),))
 
@@ -46,7 +47,16 @@ def plan(resources: Sequence[SchedExt]) -> Rendered:
         if winner := next((other for other in claims if _has_all_nodes_of(other, claim)), None):
             pool = f", pool {claim.workload.pool}," if claim.workload.pool else ""
             warnings.append(f"{claim.owner}{pool} gets no nodes: {winner.owner} comes first on all that it selects")
-    return Rendered(tuple(make_daemonset(claim) for claim in claims), tuple(warnings))
+    return Rendered(tuple(_render_claim(claim) for claim in claims), tuple(warnings))
+
+
+def _render_claim(claim: Claim) -> DaemonSet:
+    """The DaemonSet of a claim, or of its first revision: where that runs is said by the nodes' labels."""
+    plain = make_daemonset(claim)
+    if claim.rollout is None:
+        return plain
+    name = name_revision(claim, plain)
+    return make_daemonset(claim, (make_slot(Key(claim.key.namespace, name)),), name=name, takes_free=False)
 
 
 def _has_all_nodes_of(winner: Claim, claim: Claim) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from schedkit.sked.api.conditions import ATTACHED, DEGRADED, RECONCILING, STALLED, VERIFIED
+from schedkit.sked.api.conditions import ATTACHED, DEGRADED, RECONCILING, STALLED, VERIFIED, Reason
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.rollout_types import RolloutStatus
 from schedkit.sked.api.types import SchedExt, SchedExtSpec, SchedExtStatus
@@ -158,6 +158,7 @@ class StatusWriter:
                 continue  # how every resource begins is no news
             if old is None or (old.status, old.reason) != (condition.status, condition.reason):
                 is_bad = (condition.type, condition.status) in ((DEGRADED, "True"), (VERIFIED, "False"))
+                is_bad = is_bad or condition.reason in (Reason.ROLLED_BACK, Reason.ROLLING_BACK, Reason.ROLLOUT_FAILED)
                 kind: EventType = "Warning" if is_bad else "Normal"
                 self._record(metadata, kind, condition.reason, f"{condition.type}: {condition.message}")
 
