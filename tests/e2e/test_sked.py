@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -435,6 +435,99 @@ def test_two_kernels_of_one_cluster_are_told_apart_and_a_reboot_is_another_boot(
     wait_for("the report of the new boot", lambda: read_boot() not in ("", before), ATTACH_SECONDS * 3)
     wait_object(operated, "schedext", "fifo", lambda found: has_two(found) and has("Ready", "True", "Ready")(found))
     wait_attached(newest, "schedkit_fifo")
+
+
+CANARY = {"steps": [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}]}
+QUICK = {"minAttachedSeconds": 2, "attachTimeoutSeconds": 30}
+
+
+def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
+    """Whether the rollout of the newest spec is in a phase."""
+
+    def check(resource: dict[str, Any]) -> bool:
+        status = resource.get("status", {})
+        observed = status.get("observedGeneration") == resource["metadata"]["generation"]
+        return bool(observed and status.get("rollout", {}).get("phase") == phase)
+
+    return check
+
+
+def roll_out(cluster: Cluster, sched: str, phase: str, **more: Any) -> dict[str, Any]:
+    """Ask for an image by a rollout whose first step is the canary, and wait for a phase; how the rollout stands."""
+    apply(cluster, make_schedext("rolled", sched=sched, rollout=CANARY | QUICK, **more))
+    found = wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4)
+    rollout: dict[str, Any] = found["status"]["pools"][0]["rollout"]
+    return rollout
+
+
+def find_uids(cluster: Cluster) -> dict[str, str]:
+    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in fetch_pods(cluster, "default")}
+
+
+def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
+    operated: Cluster, node: Machine, newest: Machine
+) -> None:
+    operated.kubectl("label", "node", NEWEST.name, "canary=true")
+    apply(operated, make_schedext("rolled", sched=FIRST))
+    wait_object(
+        operated, "schedext", "rolled", lambda found: found.get("status", {}).get("nodes", {}).get("attached") == 2
+    )
+    before = find_uids(operated)
+
+    # Opting in restarts nothing; the canary gets the new one, and the other node is not touched.
+    roll_out(operated, SECOND, "Paused")
+    assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo")
+    assert find_uids(operated)[NODE] == before[NODE]
+
+    # The operator is killed while it goes on: its successor knows how far it was.
+    operated.kubectl("annotate", "schedext", "rolled", "sked.schedkit.io/promote=once")
+    node.run(f"kill -KILL $(pgrep -of '{MANAGER}')")
+    done = wait_object(operated, "schedext", "rolled", has_phase("Complete"), seconds=ATTACH_SECONDS * 4)
+    rollout = done["status"]["pools"][0]["rollout"]
+    assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
+    assert rollout["nodes"]["attached"] == 2
+    print("gap:", rollout["gap"])
+    stable, before = rollout["currentRevision"], find_uids(operated)
+
+    for sched, reason, words in (
+        ("localhost:5000/scx_stall:v1", "Ejected", "left the kernel"),
+        ("localhost:5000/scx_reject:v1", "CrashLooping", "ended with status 1"),
+        ("localhost:5000/scx_idle:v1", "NotAttachedInTime", "the kernel has attached nothing"),
+        ("localhost:5000/scx_missing:v1", "NotAttachedInTime", "not found"),
+    ):
+        rollout = roll_out(operated, sched, "RolledBack", args=["1"] if "stall" in sched else None)
+        failed = rollout["failedRevision"]
+        print(f"{sched}: {failed}")
+        assert (failed["node"], failed["reason"]) == (NEWEST.name, reason)
+        assert words in failed["message"]
+        assert rollout["currentRevision"] == stable
+        assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
+        assert find_uids(operated)[NODE] == before[NODE], "the other node is never touched"
+    stalled = fetch(operated, "schedext", "rolled")
+    assert stalled
+    assert condition(stalled, "Stalled") == ("True", "RolledBack")
+
+
+def test_node_whose_kernel_keeps_ejecting_is_left_alone_until_it_is_lifted(
+    operated: Cluster, node: Machine, newest: Machine
+) -> None:
+    def is_quarantined(report: dict[str, Any]) -> bool:
+        return "quarantine" in report["status"]
+
+    only = {"kubernetes.io/hostname": NEWEST.name}
+    asked = {"afterEjections": 2, "within": "10m"}
+    apply(
+        operated,
+        make_schedext("stall", sched="localhost:5000/scx_stall:v1", args=["1"], nodeSelector=only, quarantine=asked),
+    )
+    report = wait_object(operated, "schedextnode", NEWEST.name, is_quarantined, seconds=ATTACH_SECONDS * 4)
+    assert report["status"]["quarantine"]["schedExt"] == "default/stall"
+    wait_for("the pod to go", lambda: not fetch_pods(operated, "default"), ATTACH_SECONDS)
+    assert read_slot(newest).state == "disabled"
+    told = wait_object(operated, "schedext", "stall", has("Degraded", "True", "Quarantined"))
+    assert told["status"]["nodes"]["quarantined"] == 1
+    operated.kubectl("annotate", "node", NEWEST.name, "sked.schedkit.io/quarantine-")
+    wait_for("the pod to come back", lambda: fetch_pods(operated, "default"), ATTACH_SECONDS)
 
 
 def test_undeploy_gives_the_kernel_back(deployed: Cluster, node: Machine, clone: Clone) -> None:
