@@ -77,8 +77,9 @@ class Cluster(World):
 
     def on(self, node: str) -> list[str]:
         """The DaemonSets with pods on a node."""
-        found = [pod for pod in self.objects["pods"].values() if pod["spec"]["nodeName"] == node]
-        return sorted(pod["metadata"]["ownerReferences"][0]["name"] for pod in found)
+        found = [pod["metadata"] for pod in self.objects["pods"].values() if pod["spec"]["nodeName"] == node]
+        owners = (metadata["ownerReferences"][0] for metadata in found)
+        return sorted(owner["name"] for owner in owners if owner.get("controller"))
 
     def uids(self, daemonset: str) -> dict[str, str]:
         """The pods of a DaemonSet by node."""

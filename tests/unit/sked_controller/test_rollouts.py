@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from schedkit.sked.controller.pulls import PULL
 from tests.unit.sked_controller.test_kernels import Kernels, stamp
+from tests.unit.sked_controller.world import refusal
 
 NODES = ["n1", "n2", "n3", "n4"]
 V1, V2, V3 = (f"example.com/scx_rusty:{number}" for number in (1, 2, 3))
@@ -17,11 +19,33 @@ QUICK: dict[str, Any] = {"minAttachedSeconds": 5, "attachTimeoutSeconds": 600}
 class Rolling(Kernels):
     """A cluster whose kernels attach what runs on their nodes, and whose agents tell it."""
 
+    unpullable: tuple[str, ...] = ()
+
+    def __init__(self, before: "Rolling | None" = None) -> None:
+        self.pulled: list[tuple[str, str]] = []  # revisions and nodes
+        super().__init__(before)
+
     most_idle = 0  # how many nodes were without a scheduler at once since the rollout began
 
     def move(self) -> bool:
         moved = super().move()
-        return self._attach() or moved
+        return self._pull() or self._attach() or moved
+
+    def _pull(self) -> bool:
+        """What kubelets do with the pods that bring images."""
+        before = self._version
+        for pod in list(self.objects["pods"].values()):
+            if PULL not in pod["metadata"]["labels"] or pod["status"]["phase"] != "Pending":
+                continue
+            if pod["spec"]["containers"][0]["image"] in self.unpullable:
+                state = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+                status = {"phase": "Pending", "containerStatuses": [{"name": "pull", "state": state}]}
+            else:
+                status = {"phase": "Succeeded", "containerStatuses": [{"name": "pull", "state": {"terminated": {}}}]}
+            if pod["status"] != status:
+                self.pulled.append((pod["metadata"]["labels"][PULL], pod["spec"]["nodeName"]))
+                self.change("pods", pod["metadata"]["name"], status=status)
+        return self._version != before
 
     def check(self) -> None:
         for node in self.names("nodes"):
@@ -70,6 +94,7 @@ class Rolling(Kernels):
 
     def _find_pod(self, node: str) -> dict[str, Any] | None:
         found = [pod for pod in self.objects["pods"].values() if pod["spec"]["nodeName"] == node]
+        found = [pod for pod in found if PULL not in pod["metadata"]["labels"]]
         return next((pod for pod in found if "deletionTimestamp" not in pod["metadata"]), None)
 
     @property
@@ -83,7 +108,8 @@ class Rolling(Kernels):
         return {node: pod["spec"]["containers"][0]["image"] if pod else "" for node, pod in pods.items()}
 
     def pod_uids(self) -> dict[str, str]:
-        return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in self.objects["pods"].values()}
+        pods = (pod for pod in self.objects["pods"].values() if PULL not in pod["metadata"]["labels"])
+        return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods}
 
     def ask(self, sched: str, **rollout: Any) -> None:
         self.apply_resource("one", sched=sched, rollout=QUICK | rollout)
@@ -220,6 +246,38 @@ def test_failure_brings_the_stable_revision_back(image: str, reason: str) -> Non
     cluster.look("one")
     cluster.work()
     assert cluster.images == dict.fromkeys(NODES, V1)
+
+
+def test_image_is_on_the_node_before_the_old_scheduler_leaves() -> None:
+    cluster = make_rolling()
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    revision = find_revision(cluster, V2)
+    assert sorted(cluster.pulled) == [(revision, node) for node in NODES]
+    made = [body for body in cluster.bodies if isinstance(body, dict) and body.get("kind") == "Pod"]
+    assert not made or made[0]["spec"]["containers"][0]["securityContext"]["runAsNonRoot"]
+    assert len(cluster.names("pods")) == len(NODES), "pods that pulled are gone"
+
+
+def test_image_that_cannot_be_pulled_costs_no_node_its_scheduler() -> None:
+    cluster = make_rolling()
+    before = cluster.pod_uids()
+    cluster.unpullable = (V2,)
+    cluster.ask(V2, steps=[{"nodes": 1}])
+    rollout = cluster.run_until("RolledBack")
+    assert (rollout["failedRevision"]["reason"], rollout["failedRevision"]["message"]) == ("PullFailed", "not found")
+    assert cluster.pod_uids() == before
+    cluster.work()
+    assert len(cluster.names("pods")) == len(NODES)
+
+
+def test_where_no_pods_may_be_made_nodes_are_moved_without() -> None:
+    cluster = make_rolling()
+    cluster.refusals["create pods"] = refusal(403, "Forbidden")
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+    assert cluster.pulled == []
 
 
 def test_failed_revision_is_tried_again_when_a_person_asks() -> None:

@@ -205,7 +205,9 @@ class World:
         return [
             pod
             for pod in self.objects["pods"].values()
-            if pod["metadata"]["ownerReferences"][0]["uid"] == uid and "deletionTimestamp" not in pod["metadata"]
+            if (owner := pod["metadata"]["ownerReferences"][0])["uid"] == uid
+            and owner.get("controller")
+            and "deletionTimestamp" not in pod["metadata"]
         ]
 
     def hash_of(self, template: Json) -> str:
@@ -258,6 +260,11 @@ class World:
             for field, value in self.theirs.get(name, {}).items():
                 sent["spec"]["template"]["spec"].setdefault(field, value)
         return msgspec.convert(self.put(resource.plural, sent), type)
+
+    async def create(self, resource: Resource, type: type[Any], body: object, **_options: Any) -> Any:
+        sent: Json = msgspec.json.decode(msgspec.json.encode(body))
+        self._note(f"create {resource.plural} {sent['metadata']['name']}", sent)
+        return msgspec.convert(self.put(resource.plural, sent | {"status": {"phase": "Pending"}}), type)
 
     async def patch(self, resource: Resource, type: type[Any], name: str, body: object, **options: Any) -> Any:
         assert (options["kind"], options["status"]) == ("json", True)

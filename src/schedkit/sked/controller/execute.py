@@ -5,10 +5,11 @@ from typing import Literal
 
 from schedkit.sked.controller.daemonsets import SLOT, differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
+from schedkit.sked.controller.pulls import PullPod
 from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport, QuarantineNote
 from schedkit.sked.kube.client import Client, Preconditions
-from schedkit.sked.kube.errors import ApiNotFoundError
+from schedkit.sked.kube.errors import ApiAlreadyExistsError, ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
 from schedkit.sked.kube.objects import Applied, Object, ObjectMeta
 from schedkit.sked.kube.resources import Resource
@@ -64,6 +65,14 @@ class Executor:
     async def evict(self, pod: Pod) -> None:
         """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
         await self._delete(PODS, pod.metadata)
+
+    async def pull(self, pod: PullPod) -> None:
+        """Have an image brought to a node."""
+        self._fence()
+        try:
+            await self._client.create(PODS, Object, pod, namespace=pod.metadata.namespace)
+        except ApiAlreadyExistsError:
+            return  # it is there, and has not been seen yet
 
     async def write_slot(self, node: Node, value: str, quarantine: str = "") -> None:
         """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""

@@ -24,6 +24,7 @@ from schedkit.sked.controller.objects import (
     Pod,
 )
 from schedkit.sked.controller.placement import Placement
+from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AGENT_LABELS,
@@ -93,7 +94,12 @@ def make_informers(client: Client, agents_namespace: str) -> Informers:
             PODS,
             Pod,
             label_selector=labels,
-            indexes={CONTROLLER: by_controller, MAKER: _by_maker, NODE: lambda pod: (read_node(pod),)},
+            indexes={
+                CONTROLLER: by_controller,
+                MAKER: _by_maker,
+                NODE: lambda pod: (read_node(pod),),
+                PULL: _by_pull,
+            },
             transform=_trim_pod,
         ),
         Informer(client, NODES, Node, transform=_trim_node),
@@ -146,6 +152,12 @@ def _by_maker(pod: Pod) -> Iterable[str]:
     """An index function: the name of the DaemonSet that made a pod, which may be gone."""
     owner = pod.metadata.controller
     return (str(Key(pod.metadata.namespace, owner.name)),) if owner and owner.kind == "DaemonSet" else ()
+
+
+def _by_pull(pod: Pod) -> Iterable[str]:
+    """An index function: the revision whose image a pod brings to its node."""
+    revision = pod.metadata.labels.get(PULL)
+    return (str(Key(pod.metadata.namespace, revision)),) if revision else ()
 
 
 def _trim_pod(pod: Pod) -> Pod:

@@ -9,6 +9,7 @@ from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
 from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.attachment import NodeState
+from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
@@ -30,7 +31,7 @@ from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.rollout_metrics import RolloutMetrics
 from schedkit.sked.controller.status import make_blind_status, make_status
 from schedkit.sked.controller.status_writer import StatusWriter
-from schedkit.sked.controller.steering import Steering, Steerings
+from schedkit.sked.controller.steering import Steered, Steering, Steerings
 from schedkit.sked.controller.verifier import Verifier
 from schedkit.sked.controller.wiring import Wiring
 from schedkit.sked.controller.world import World
@@ -203,7 +204,7 @@ class Reconciler:
         told = self._complete(plan.resource, failures[:FAILURES_TOLD])
         found = (self._world.find_undecidable(claim.standing) for claim in plan.claims)
         undecided = next(filter(None, found), "")
-        steered = self._steer(healths, now)
+        steered = await self._steer(healths, now)
         status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble, steered)
         times = [health.again_seconds for health in healths if health.again_seconds is not None]
         judgements = (claim.judgement for claim in plan.claims if claim.judgement)
@@ -227,7 +228,7 @@ class Reconciler:
             times.append(RETRY_SECONDS)
         return Result(after_seconds=min(times)) if times else None
 
-    def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
+    async def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
         """Decide what rollouts do next; nodes follow as far as it was noted down before."""
         steered = {}
         for health in healths:
@@ -239,7 +240,22 @@ class Reconciler:
             found = self._steering.steer(claim, plan.revisions, judged, health.failures, now, quarantined=quarantined)
             self._wiring.note_assignment(claim, found.assignment)
             steered[claim.identity] = found
+            await self._pull(claim, found)
         return steered
+
+    async def _pull(self, claim: Claim, steered: Steered) -> None:
+        """Have images brought to nodes; where that is not allowed, nodes are moved without."""
+        try:
+            for pod in steered.pull:
+                await self._executor.pull(pod)
+        except ApiError as error:
+            if not error.is_permanent:
+                raise
+            _logger.warning("cannot pull ahead", extra=fields(resource=claim.owner, error=error.message))
+            self._steering.give_up_pulls(claim.owner)
+            self._wiring.wake(claim.owner)
+        for done in steered.drop:
+            await self._executor.evict(done)
 
     def _count_ejections(self, resource: SchedExt, changes: Sequence[Change]) -> None:
         """Put nodes in quarantine whose kernels ejected a scheduler too often."""

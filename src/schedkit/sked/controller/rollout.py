@@ -22,6 +22,7 @@ from schedkit.sked.api.rollout_types import (
     RolloutStep,
 )
 
+PULL_FAILED = "PullFailed"
 MIN_ATTACHED_SECONDS = 60
 ATTACH_TIMEOUT_SECONDS = 120
 NO_ROLLOUT = Rollout()
@@ -48,6 +49,8 @@ class Place:
     attached_at: datetime | None = None
     given_at: datetime | None = None  # when the pod of its revision was made
     failed_at: datetime | None = None  # when time alone makes it fail
+    pulled: bool = True  # whether the new revision's image is there
+    unpullable: str = ""  # why it is not, and will not be
     reason: str = ""
     message: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -93,6 +96,7 @@ class Course:
     progress: Progress
     message: str
     revisions: Mapping[str, str]  # by node, what it is to have; empty: nothing for now
+    pulls: Sequence[str] = ()  # the nodes to which the new revision's image is to be brought
     updated: int = 0
     attached: int = 0
     failed: int = 0
@@ -112,15 +116,16 @@ def advance(
     plan = _Plan(asked or NO_ROLLOUT, target, places, requests, now)
     progress, message = plan.judge(before)
     # What has not been written down yet is not acted upon: a successor would not know of it.
-    revisions = plan.assign(progress) if progress == before else {}
+    revisions, pulls = plan.assign(progress) if progress == before else ({}, [])
     moved = [place for place in places if place.revision == target]
     return Course(
         progress,
         message,
         revisions,
+        pulls,
         updated=len(moved),
         attached=sum(plan.has_settled(place) for place in moved),
-        failed=sum(place.state is PlaceState.FAILED for place in moved),
+        failed=len(plan.find_failed()),
         skipped=sum(place.skipped for place in places),
         again=plan.find_next_time(progress),
     )
@@ -173,10 +178,11 @@ class _Plan:
             return self._judge_retry(progress)
         if self._requests.paused:
             return self._to(progress, PAUSED), "spec.paused is true"
-        failed = self._find_failed()
+        failed = self.find_failed()
         if failed and self._is_too_much(failed, progress):
             first = min(failed, key=lambda place: place.name)
-            cause = Cause(self._target, first.name, first.reason, first.message, self._now)
+            reason, message = (PULL_FAILED, first.unpullable) if first.unpullable else (first.reason, first.message)
+            cause = Cause(self._target, first.name, reason, message, self._now)
             return self._judge_failed(replace(progress, failed=cause))
         return self._judge_step(progress)
 
@@ -272,8 +278,13 @@ class _Plan:
         since = progress.since if step == progress.step and _is_pausing(self._asked, step, phase) else self._now
         return replace(progress, phase=phase, step=step, since=since)
 
-    def _find_failed(self) -> list[Place]:
-        return [place for place in self._open if place.revision == self._target and place.state is PlaceState.FAILED]
+    def find_failed(self) -> list[Place]:
+        """The nodes where the new revision does not work, or to which it cannot be brought."""
+        return [
+            place
+            for place in self._open
+            if (place.state is PlaceState.FAILED if self._has_target(place) else place.unpullable)
+        ]
 
     def _is_too_much(self, failed: Sequence[Place], progress: Progress) -> bool:
         allowed = (self._asked.failure.max_nodes if self._asked.failure else None) or 0
@@ -310,7 +321,7 @@ class _Plan:
 
     def find_next_time(self, progress: Progress) -> datetime | None:
         """When time alone changes something."""
-        times = [place.failed_at for place in self._open if place.failed_at and place.revision == self._target]
+        times = [place.failed_at for place in self._open if place.failed_at]
         if self._target != progress.current:
             times += [
                 place.attached_at + self._least
@@ -323,8 +334,12 @@ class _Plan:
 
     # Which node gets what
 
-    def assign(self, progress: Progress) -> dict[str, str]:
-        """The revision of each node: what it has, or another one, and no more at a time than may be without."""
+    def assign(self, progress: Progress) -> tuple[dict[str, str], list[str]]:
+        """The revision of each node: what it has, or another one, and no more at a time than may be without.
+
+        And the nodes to which an image is to be brought first: those that are next, and as many ahead of them.
+        """
+        pulls: list[str] = []
         given = {place.name: place.revision or progress.current for place in self._places}
         # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
         # nodes whose new one has yet to show that it stays count as being without.
@@ -332,13 +347,16 @@ class _Plan:
         settled_room = self._most - sum(not self._is_available(place, progress) for place in self._open)
         for place, revision in self._choose(progress):
             if _has_scheduler(place):
+                if revision == self._target != progress.current and not place.pulled:
+                    pulls += [place.name] if len(pulls) < 2 * self._most else []
+                    continue
                 available = self._is_available(place, progress)
                 if room <= 0 or (available and settled_room <= 0):
                     continue
                 room -= 1
                 settled_room -= available
             given[place.name] = revision
-        return given
+        return given, pulls
 
     def _choose(self, progress: Progress) -> list[tuple[Place, str]]:
         """The nodes that are to have another revision in the end of this step, in the order in which they get it."""

@@ -2,18 +2,19 @@
 
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import msgspec
 
 from schedkit.sked.api.conditions import Reason
-from schedkit.sked.api.rollout_types import ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
+from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image
 from schedkit.sked.controller.claims import Claim, Identity, make_slot
 from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, read_node
 from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, has_pulled, make_pull_pod
 from schedkit.sked.controller.rolling import (
     RevisionPlan,
     find_newest,
@@ -28,6 +29,7 @@ from schedkit.sked.controller.slots import PENDING, Assignment, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
+Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
 BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
 
 
@@ -37,6 +39,8 @@ class Steered:
 
     assignment: Assignment
     status: RolloutStatus
+    pull: tuple[PullPod, ...] = ()
+    drop: tuple[Pod, ...] = ()  # pods that have pulled what they were to pull
     again_seconds: float | None = None
 
 
@@ -50,6 +54,7 @@ class Steering:
     def __init__(self, world: World) -> None:
         self._world = world
         self._given: dict[tuple[Identity, str], tuple[str, datetime]] = {}
+        self._without_pulls: set[Key] = set()  # resources for which no pods may be made
 
     def steer(
         self,
@@ -64,7 +69,8 @@ class Steering:
         """What a claim's rollout does next; `judged` are its nodes by name."""
         resource = find_newest(self._world, claim)
         known = read_status(resource, claim)
-        places = self._find_places(claim, revisions, judged, failures, now)
+        pullers = self._find_pullers(revisions)
+        places = self._find_places(claim, revisions, judged, failures, pullers, now)
         requests = read_requests(resource, known, revisions)
         # Of what is not known yet nothing is moved.
         target = revisions.target or (known.update_revision if known else "")
@@ -73,10 +79,36 @@ class Steering:
         course = advance(claim.rollout, read_progress(known), target, places, requests, now)
         status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
         again = (course.again - now).total_seconds() if course.again else None
-        return Steered(self._assign(claim, revisions, course), status, again)
+        pull, drop = self._plan_pulls(revisions, target, course, places, pullers)
+        return Steered(self._assign(claim, revisions, course), status, pull, drop, again)
+
+    def _find_pullers(self, revisions: RevisionPlan) -> Pullers:
+        """The pods that bring images to nodes, by revision and node."""
+        return {
+            (seen.metadata.name, pod.spec.node_name): pod
+            for seen in revisions.seen
+            for pod in self._world.pods.find(PULL, str(seen.metadata.key))
+        }
+
+    def _plan_pulls(
+        self, revisions: RevisionPlan, target: str, course: Course, places: Iterable[Place], pullers: Pullers
+    ) -> tuple[tuple[PullPod, ...], tuple[Pod, ...]]:
+        """Which pods are to pull images, and which have done so."""
+        revision = revisions.find(target)
+        if revision is None or course.progress.phase in (ROLLING_BACK, ROLLED_BACK, COMPLETE):
+            return (), tuple(pod for pod in pullers.values() if not pod.metadata.deletion_timestamp)
+        waiting = {place.name for place in places if place.revision != target}
+        pull = tuple(make_pull_pod(revision, node) for node in course.pulls if (target, node) not in pullers)
+        drop = (pod for (name, node), pod in pullers.items() if name != target or node not in waiting)
+        return pull, tuple(pod for pod in drop if not pod.metadata.deletion_timestamp)
+
+    def give_up_pulls(self, resource: Key) -> None:
+        """Go on without bringing images to nodes first."""
+        self._without_pulls.add(resource)
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
+        self._without_pulls.discard(resource)
         for key in [key for key in self._given if key[0][0] == resource]:
             del self._given[key]
 
@@ -97,6 +129,7 @@ class Steering:
         revisions: RevisionPlan,
         judged: Mapping[str, Judgement],
         failures: Iterable[NodeFailure],
+        pullers: Pullers,
         now: datetime,
     ) -> list[Place]:
         names = {make_slot(seen.metadata.key): seen.metadata.name for seen in revisions.seen}
@@ -116,7 +149,9 @@ class Steering:
             value = read_slot(node).value
             revision = names.get(value, "") if value else there.get(name, "")
             pod = pods.get((revision, name))
-            places.append(self._make_place(claim, node, revision, pod, judgement, failed.get(name), now))
+            place = self._make_place(claim, node, revision, pod, judgement, failed.get(name), now)
+            pulls = claim.owner not in self._without_pulls
+            places.append(_note_pull(claim, place, pod, revisions, pullers, now) if pulls else place)
         return places
 
     def _make_place(
@@ -130,8 +165,7 @@ class Steering:
         now: datetime,
     ) -> Place:
         given_at = self._find_given(claim, node.metadata.name, revision, pod, now)
-        timeout = claim.rollout.attach_timeout_seconds if claim.rollout else None
-        failed_at = given_at + timedelta(seconds=ATTACH_TIMEOUT_SECONDS if timeout is None else timeout)
+        failed_at = given_at + _read_timeout(claim)
         state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
         if failure and failure.pod and pod and failure.pod == pod.metadata.name:
             message = failure.message
@@ -198,3 +232,26 @@ class Steering:
         if not known:
             return None
         return RolloutGap(median_milliseconds=round(statistics.median(known)), worst_milliseconds=max(known))
+
+
+def _read_timeout(claim: Claim) -> timedelta:
+    asked = claim.rollout.attach_timeout_seconds if claim.rollout else None
+    return timedelta(seconds=ATTACH_TIMEOUT_SECONDS if asked is None else asked)
+
+
+def _note_pull(
+    claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
+) -> Place:
+    """A node, knowing whether the image of the new revision is there."""
+    wanted = revisions.find(revisions.target)
+    if wanted is None or place.revision == revisions.target:
+        return place
+    if pod and read_image(pod) == wanted.spec.template.spec.containers[0].image:
+        return place  # it runs it already, with other arguments
+    puller = pullers.get((revisions.target, place.name))
+    if puller is None or has_pulled(puller):
+        return replace(place, pulled=puller is not None)
+    since = parse_time(puller.metadata.creation_timestamp) or now
+    late = now >= since + _read_timeout(claim)
+    refusal = find_refusal(puller) or "it takes too long"
+    return replace(place, pulled=False, unpullable=refusal if late else "", failed_at=since + _read_timeout(claim))

@@ -16,6 +16,7 @@ from schedkit.sked.controller.objects import (
     Node,
     Pod,
 )
+from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AgentPod,
@@ -92,6 +93,10 @@ class Wiring:
             return
         (known.add if may_run else known.discard)(claim.identity)
         self.look_again([claim])
+
+    def wake(self, resource: Key) -> None:
+        """Have a resource looked at again."""
+        self._wake(resource)
 
     def note_quarantine(self, node: str, note: QuarantineNote) -> None:
         """Have a node left without a scheduler."""
@@ -175,6 +180,11 @@ class Wiring:
             return
         if old and (new is None or new.metadata.uid != old.metadata.uid):
             self._forget_pod(old.metadata.uid)
+        if (revision := known.metadata.labels.get(PULL)) is not None:
+            made_for = world.daemonsets.get(known.metadata.namespace, revision)
+            if made_for and (owner := find_resource(made_for)):
+                self._wake_soon(owner)
+            return
         daemonset = world.find_daemonset(known)
         if daemonset and (owner := find_resource(daemonset)):
             self._wake_soon(owner)
