@@ -184,6 +184,7 @@ class FakeRuntime:
         if isinstance(self.kernel.holder, Holder) and self.kernel.holder.pid == process.pid:
             self.kernel.detach()
         process.send_signal(number)
+        process.wait(10)  # on a busy host its end takes a while
 
     def wait(self, id: str, timeout: float) -> int | None:
         self.fetch_container(id)
