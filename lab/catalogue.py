@@ -11,6 +11,7 @@ from lab.layers import LAYERS
 from lab.machine import INITS, SCRIPT, SYSTEMD, snapshot_of
 from lab.paths import lab_dir
 from lab.progress import Progress
+from lab.prometheus import PROMETHEUS
 from lab.qemu import KVM, TCG
 from lab.schedulers import FIXTURES, SCHEDULERS
 from lab.signing import COSIGNS, SIGSTORE
@@ -28,7 +29,7 @@ EVERYTHING: tuple[Artefact, ...] = (
     OLDEST.artefact,
     *kube.artefacts(kube.read_assets()),
     *(SCHEDULERS, IMAGES),
-    *(kube.KWOK, HELM, *COSIGNS.values(), SIGSTORE, *CONTAINERDS.values()),
+    *(kube.KWOK, HELM, *COSIGNS.values(), SIGSTORE, *CONTAINERDS.values(), PROMETHEUS),
     *(DEBIAN, PYTHON, WHEELS),
     *(layer.artefact for layer in LAYERS),
     *(

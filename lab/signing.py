@@ -16,12 +16,12 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from lab import paths, rooms
+from lab.debian import unpacked
 from lab.errors import LabError
 from lab.golang import COSIGN_VERSION, REKOR_VERSION, compiled
 from lab.process import Daemon, Result
 from lab.schedulers import SOURCES, read_texts
-from lab.store import Artefact, Build, Store
+from lab.store import Store
 from lab.waiting import wait_for
 
 START_SECONDS = 30.0
@@ -34,22 +34,9 @@ Json = dict[str, Any]
 Options = tuple[str | Path, ...]
 
 
-def _unpack_cosign(build: Build) -> None:
-    rooms.run_script(build, build.need(rooms.TOOLS), COSIGN_DEBIAN)
-
-
-COSIGN_DEBIAN = paths.RECIPES / "cosign-debian.sh"
 COSIGNS = {
     # The older series is in Debian: that saves compiling it.
-    "v2": Artefact(
-        "cosign-v2",
-        read_texts(COSIGN_DEBIAN),
-        _unpack_cosign,
-        needs=(rooms.TOOLS,),
-        seconds=10,
-        adds_mb=70,
-        peak_mb=350,
-    ),
+    "v2": unpacked("cosign-v2", "cosign", series="2.", seconds=10, adds_mb=70, peak_mb=350),
     "v3": compiled("cosign-v3", COSIGN_VERSION, recipe="cosign", seconds=180, adds_mb=1900, peak_mb=2900),
 }
 

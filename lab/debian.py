@@ -1,0 +1,25 @@
+"""Programs taken out of Debian's packages: that saves compiling them, and installs nothing on this host."""
+
+from lab import paths, rooms
+from lab.schedulers import read_texts
+from lab.store import Artefact, Build
+
+RECIPE = paths.RECIPES / "debian.sh"
+
+
+def unpacked(name: str, *packages: str, series: str, seconds: float, adds_mb: int, peak_mb: int) -> Artefact:
+    """Programs as an artefact: bin/PACKAGE of each package, whose versions begin with `series`."""
+    environment = {"PACKAGES": " ".join(packages), "SERIES": series}
+
+    def build(build: Build) -> None:
+        rooms.run_script(build, build.need(rooms.TOOLS), RECIPE, env=environment)
+
+    return Artefact(
+        name,
+        (*read_texts(RECIPE), *(f"{key}={value}" for key, value in environment.items())),
+        build,
+        needs=(rooms.TOOLS,),
+        seconds=seconds,
+        adds_mb=adds_mb,
+        peak_mb=peak_mb,
+    )
