@@ -168,6 +168,12 @@ app.kubernetes.io/component: agent
 {{- if and .metrics.serviceMonitor.enabled (not .metrics.enabled) -}}
 {{- fail "metrics.serviceMonitor: there are no metrics to collect; set metrics.enabled=true" -}}
 {{- end -}}
+{{- if and .metrics.prometheusRule.enabled (not .metrics.enabled) -}}
+{{- fail "metrics.prometheusRule: there are no metrics to alert on; set metrics.enabled=true" -}}
+{{- end -}}
+{{- if and .agent.metrics.podMonitor.enabled (not (and .agent.enabled .agent.metrics.enabled)) -}}
+{{- fail "agent.metrics.podMonitor: there are no metrics to collect; set agent.enabled=true and agent.metrics.enabled=true" -}}
+{{- end -}}
 {{- if and .verification.files .verification.configMap -}}
 {{- fail "verification: give the policy as files or as configMap, not as both" -}}
 {{- end -}}

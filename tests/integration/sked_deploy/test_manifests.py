@@ -1,6 +1,7 @@
 """config/ against a real API server: exactly the described objects, valid to the letter, within restricted security."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,29 @@ def test_monitor_selects_the_metrics_service(cluster: Cluster) -> None:
     assert monitor["metadata"]["namespace"] == service["metadata"]["namespace"]
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     assert [endpoint["port"] for endpoint in monitor["spec"]["endpoints"]] == [service["spec"]["ports"][0]["name"]]
+
+
+def test_agents_with_metrics_are_found_by_their_monitor(cluster: Cluster, tmp_path: Path) -> None:
+    base, monitors, metrics = (
+        os.path.relpath(ROOT / "config" / name, tmp_path) for name in ("default", "prometheus", "agent-metrics")
+    )
+    overlay = {"resources": [base, monitors], "components": [metrics]}
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(overlay))
+    objects = render(cluster, str(tmp_path))
+    agents = find(objects, "DaemonSet")
+    template = agents["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    agent.make_context("sked agent", container["args"] + ["--node-name=a"])
+    (port,) = container["ports"]
+    assert f"--metrics-bind-address=:{port['containerPort']}" in container["args"]
+    monitor = find(objects, "PodMonitor")
+    assert monitor["metadata"]["namespace"] == agents["metadata"]["namespace"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    assert [endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]] == [port["name"]]
+    policies = [found for found in render(cluster, "network-policy") if "agent" in found["metadata"]["name"]]
+    assert [rule["ports"][0]["port"] for found in policies for rule in found["spec"]["ingress"]] == [
+        port["containerPort"]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tests.integration.sked_helm.tools import (
     CRD,
     EVERYTHING,
     HELM_LABELS,
+    MONITORING,
     NOTHING,
     ROOT,
     Helm,
@@ -63,9 +64,14 @@ def test_default_is_the_kustomize_installation(helm: Helm, binaries: Binaries) -
 
 @pytest.mark.parametrize("folder", ["network-policy", "prometheus"])
 def test_optional_objects_are_those_of_kustomize(helm: Helm, binaries: Binaries, folder: str) -> None:
-    rendered = helm.template(
-        values={"networkPolicy": {"enabled": True}, "metrics": {"serviceMonitor": {"enabled": True}}}
-    )
+    on = {"enabled": True}
+    values = {
+        "networkPolicy": on,
+        "metrics": {"serviceMonitor": on, "prometheusRule": on},
+        "agent": {"metrics": {**on, "podMonitor": on}},
+        "grafana": {"dashboard": on},
+    }
+    rendered = helm.template(values=values)
     described = render_kustomize(binaries.kubectl, folder)
     assert described
     for key, thing in described.items():
@@ -330,7 +336,33 @@ def test_metrics_without_tls_need_no_rights(helm: Helm) -> None:
     assert not [name for kind, name in objects if kind in ROLE_KINDS and "metrics" in name]
     (port,) = objects["Service", "sked-controller-manager-metrics-service"]["spec"]["ports"]
     (endpoint,) = objects["ServiceMonitor", "sked-controller-manager-metrics-monitor"]["spec"]["endpoints"]
-    assert endpoint == {"path": "/metrics", "port": port["name"], "scheme": "http"}
+    assert endpoint == {"path": "/metrics", "port": port["name"], "scheme": "http", "honorLabels": True}
+
+
+def test_monitors_and_the_rule_have_the_labels_that_a_prometheus_selects_by(helm: Helm) -> None:
+    objects = helm.template(values=EVERYTHING)
+    labels = {kind: thing["metadata"]["labels"] for (kind, _), thing in objects.items() if kind in MONITORING}
+    assert {kind: found["release"] for kind, found in labels.items()} == dict.fromkeys(MONITORING, "prometheus")
+    values = {"metrics": {"prometheusRule": {"enabled": True}, "monitorLabels": {"app.kubernetes.io/name": "mine"}}}
+    rule = helm.template(values=values)["PrometheusRule", "sked-alerts"]
+    assert rule["metadata"]["labels"]["app.kubernetes.io/name"] == "sked"
+
+
+def test_alerts_are_those_of_the_rule_file_that_can_tell_something(helm: Helm) -> None:
+    groups = yaml.safe_load((CHART / "files/alerts.yaml").read_text())["groups"]
+    assert helm.template(values=EVERYTHING)["PrometheusRule", "sked-alerts"]["spec"] == {"groups": groups}
+    values = {"metrics": {"prometheusRule": {"enabled": True}}, "agent": {"enabled": False}}
+    without = helm.template(values=values)["PrometheusRule", "sked-alerts"]["spec"]["groups"]
+    assert [group for group in groups if group not in without] == [
+        group for group in groups if [rule["alert"] for rule in group["rules"]] == ["SkedNodesUnknown"]
+    ]
+    assert len(without) == len(groups) - 1
+
+
+def test_dashboard_is_labelled_for_the_sidecar(helm: Helm) -> None:
+    found = helm.template(values=EVERYTHING)["ConfigMap", "sked-dashboard"]
+    assert found["metadata"]["labels"].items() >= {"dashboards": "ours", "app.kubernetes.io/name": "sked"}.items()
+    assert found["data"] == {"sked.json": (CHART / "files/dashboard.json").read_text()}
 
 
 def test_monitor_checks_a_given_certificate(helm: Helm) -> None:

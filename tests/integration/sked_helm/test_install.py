@@ -17,6 +17,7 @@ from tests.integration.sked_helm.tools import (
     CHART,
     CRD,
     EVERYTHING,
+    MONITORING,
     NAMESPACE,
     NOTHING,
     RELEASE,
@@ -131,8 +132,8 @@ def test_objects_pass_strict_validation_without_a_warning(
     helm: Helm, cluster: Cluster, values: Mapping[str, Any]
 ) -> None:
     cluster.kubectl("apply", "-f", "-", input=json.dumps(RESTRICTED))
-    # The monitor's definition belongs to the Prometheus operator, which is not here.
-    objects = [thing for (kind, _), thing in helm.template(values=values).items() if kind != "ServiceMonitor"]
+    # The definitions of these belong to the Prometheus operator, which is not here.
+    objects = [thing for (kind, _), thing in helm.template(values=values).items() if kind not in MONITORING]
     told = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", "-", input=render_stream(objects))
     assert told.stderr == ""
     assert len(told.stdout.splitlines()) == len(objects)

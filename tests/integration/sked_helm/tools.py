@@ -18,6 +18,7 @@ RELEASE = "sked"
 NAMESPACE = "sked-system"
 CRD = "schedexts.sked.schedkit.io"
 REPORTS = "schedextnodes.sked.schedkit.io"
+MONITORING = ("ServiceMonitor", "PodMonitor", "PrometheusRule")  # the Prometheus operator's kinds
 HELM_LABELS = ("app.kubernetes.io/managed-by", "helm.sh/chart")
 
 Object = dict[str, Any]
@@ -32,12 +33,18 @@ EVERYTHING: Mapping[str, Any] = {
     },
     "imagePullSecrets": [{"name": "registry-credentials"}],
     "replicas": 3,
-    "metrics": {"port": 9443, "certificateSecret": "metrics-certificate", "serviceMonitor": {"enabled": True}},
+    "metrics": {
+        "port": 9443,
+        "certificateSecret": "metrics-certificate",
+        "serviceMonitor": {"enabled": True},
+        "prometheusRule": {"enabled": True},
+        "monitorLabels": {"release": "prometheus"},
+    },
     "health": {"port": 9081},
     "watchNamespaces": ["games", "batch"],
     "priorityCeiling": 100,
     "agent": {
-        "metrics": {"enabled": True, "port": 9080},
+        "metrics": {"enabled": True, "port": 9080, "podMonitor": {"enabled": True}},
         "health": {"port": 9082},
         "resources": {"limits": {"memory": "128Mi"}},
         "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -46,6 +53,7 @@ EVERYTHING: Mapping[str, Any] = {
         "podAnnotations": {"example.com/owner": "kernel team"},
         "podLabels": {"example.com/tier": "node"},
     },
+    "grafana": {"dashboard": {"enabled": True, "labels": {"dashboards": "ours"}}},
     "workers": 4,
     "logLevel": "debug",
     "logFormat": "json",
