@@ -5,7 +5,12 @@ from typing import Any
 
 import pytest
 
+from schedkit.sked.api.rollout_types import RolloutStatus
+from schedkit.sked.api.types import PoolStatus
 from schedkit.sked.controller.pulls import PULL
+from schedkit.sked.controller.rollout_metrics import RolloutMetrics
+from schedkit.sked.kube.metrics import MetricsRegistry
+from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.test_kernels import Kernels, stamp
 from tests.unit.sked_controller.world import refusal
 
@@ -13,6 +18,7 @@ NODES = ["n1", "n2", "n3", "n4"]
 V1, V2, V3 = (f"example.com/scx_rusty:{number}" for number in (1, 2, 3))
 BAD = "example.com/scx_bad:1"  # runs, and never attaches
 CRASH = "example.com/scx_crash:1"  # ends at once
+KEY = Key("default", "one")
 QUICK: dict[str, Any] = {"minAttachedSeconds": 5, "attachTimeoutSeconds": 600}
 
 
@@ -443,3 +449,13 @@ def test_operator_that_is_killed_at_any_write_is_followed_by_one_that_goes_on(af
     assert cluster.most_idle == 1
     cluster.work()
     assert cluster.rollout["phase"] == ends
+
+
+def test_metrics_of_a_pool_without_a_rollout_are_forgotten() -> None:
+    cluster = make_rolling()
+    metrics = RolloutMetrics(registry := MetricsRegistry(), cluster.known.sight)
+    rollout = RolloutStatus(phase="RolledBack")
+    metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b", rollout=rollout)))
+    metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b")))
+    assert 'pool="a",phase="RolledBack"} 1' in registry.render()
+    assert 'pool="b"' not in registry.render()

@@ -47,6 +47,7 @@ class Announcer:
             if state is not NodeState.ATTACHING:
                 self._nodes.of(*resource, state).set(getattr(nodes, state) if nodes else 0)
         self._nodes.of(*resource, "quarantined").set(nodes.quarantined if nodes else 0)
+        self._ejections.of(*resource)  # from 0 on: what appears with its first is no increase for who looks at rates
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""

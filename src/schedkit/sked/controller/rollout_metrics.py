@@ -29,11 +29,17 @@ class RolloutMetrics:
             one,
             bounds=GAP_BOUNDS,
         )
+        self._pools: dict[Key, set[str]] = {}  # that have a rollout
         self._failed: dict[tuple[Key, str], str] = {}
         self._measured: dict[Key, dict[str, tuple[str, int | None]]] = {}  # by node: the attachment that was counted
 
     def tell(self, resource: Key, before: Sequence[PoolStatus], pools: Sequence[PoolStatus]) -> None:
         """How the rollouts of a resource stand now."""
+        rolling = {pool.name for pool in pools if pool.rollout}
+        for name in self._pools.get(resource, set()) - rolling:
+            for family in (self._phase, self._step, self._nodes):
+                family.forget(*resource, name)
+        self._pools[resource] = rolling
         for pool in pools:
             if (rollout := pool.rollout) is None:
                 continue
@@ -64,6 +70,7 @@ class RolloutMetrics:
         for family in (self._phase, self._step, self._nodes, self._failures, self._gap):
             family.forget(*resource)
         self._measured.pop(resource, None)
+        self._pools.pop(resource, None)
         for key in [key for key in self._failed if key[0] == resource]:
             del self._failed[key]
 
