@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable
 from functools import wraps
-from math import isnan
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
@@ -22,38 +21,9 @@ HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 _META = "schedkit.schedctl.flags"
 _OUTPUT = "schedkit.schedctl.output"
 
-MOST_SECONDS = 86400  # a day: what may take longer than that is an error in a script
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class Seconds(click.FloatRange):
-    """A time that can be waited for: no infinity, and a number."""
-
-    def __init__(self, least: float, *, least_open: bool = False) -> None:
-        super().__init__(min=least, min_open=least_open, max=MOST_SECONDS)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if isnan(seconds):  # which no range refuses
-            self.fail(f"{value} is not a number.", param, ctx)
-        return seconds
-
-
-class Duration(click.types.FloatParamType):
-    """A length of time as people write it: 90, 90s, 10m, 1h30m."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        import re
-
-        found = re.fullmatch(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?", str(value))
-        hours, minutes, seconds = (int(number or 0) for number in found.groups()) if found else (0, 0, 0)
-        total = 3600 * hours + 60 * minutes + seconds
-        if not 0 < total <= MOST_SECONDS:
-            self.fail(f"{value!r} is not a time: 90s, 10m or 1h30m, at most a day.", param, ctx)
-        return float(total)
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: object) -> None:

@@ -10,12 +10,12 @@ import click
 from schedkit.errors import NotFoundError, UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
 from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.durations import attach_timeout_option
 from schedkit.schedctl.modes import mode_option
-from schedkit.schedctl.options import Command, Function, Seconds
+from schedkit.schedctl.options import Command, Function
 from schedkit.schedctl.session import Session, check_name
 from schedkit.schedctl.verification import trust_options
 
-ATTACH_SECONDS = 30.0
 _CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")  # what all runtimes take
 
 
@@ -78,14 +78,7 @@ def request_options(function: Function) -> Function:
             show_default=True,
             help="This machine's network for a scheduler that needs one, or none.",
         ),
-        click.option(
-            "--timeout",
-            type=Seconds(0, least_open=True),
-            default=ATTACH_SECONDS,
-            show_default=True,
-            metavar="SECONDS",
-            help="How long it may take to attach.",
-        ),
+        attach_timeout_option,
     ]
     function = trust_options(mode_option(function))
     for option in reversed(options):

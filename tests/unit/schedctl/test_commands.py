@@ -247,13 +247,13 @@ def test_stop_all_does_not_claim_that_nothing_is_where_it_could_not_ask(
 @pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "-1"])
 @pytest.mark.parametrize("words", ["run scx_rusty --timeout", "switch scx_rusty --timeout", "stop --timeout"])
 def test_time_that_nobody_can_wait_for_is_refused(runtime: FakeRuntime, words: str, seconds: str) -> None:
-    with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
+    with pytest.raises(click.BadParameter, match="is not a time"):
         call(*words.split(), seconds)
 
 
 @pytest.mark.parametrize("seconds", ["inf", "nan", "0"])
 def test_interval_that_never_comes_is_refused(runtime: FakeRuntime, seconds: str) -> None:
-    with pytest.raises(click.BadParameter, match=r"not in the range|not a number"):
+    with pytest.raises(click.BadParameter, match="is not a time"):
         call("watch", "--count", "1", "--interval", seconds)
 
 
@@ -583,7 +583,9 @@ def test_catalog_update_tells_what_changed(runtime: FakeRuntime, monkeypatch: py
     ("said", "begin"),
     [
         ("90s", NOW.timestamp() - 90),
+        ("10", NOW.timestamp() - 10),
         ("10m", NOW.timestamp() - 600),
+        ("1h30m", NOW.timestamp() - 5400),
         ("2h", NOW.timestamp() - 7200),
         ("1d", NOW.timestamp() - 86400),
         ("2026-01-02T03:00:00Z", NOW.timestamp() - 245),
@@ -596,7 +598,7 @@ def test_logs_since_a_moment(said: str, begin: float, runtime: FakeRuntime, monk
     assert asked[0][-1]["since"] == begin
 
 
-@pytest.mark.parametrize("said", ["", "soon", "10", "-5m", "1.5h", "٣m", "9999999999d", "2026-13-01"])
+@pytest.mark.parametrize("said", ["", "soon", "-5m", "1.5h", "٣m", "9999999999d", "2026-13-01"])
 def test_logs_since_no_moment_is_a_usage_error(said: str, runtime: FakeRuntime) -> None:
     refused = call("logs", "--since", said, code=64)
     assert isinstance(refused.exception, SchedkitError)

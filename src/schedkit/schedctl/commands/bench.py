@@ -12,8 +12,9 @@ import click
 from schedkit import __version__
 from schedkit.errors import ExitCode, NoPermissionError, NotFoundError, UsageError, clean
 from schedkit.schedctl.completing import complete_scheduler
-from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
-from schedkit.schedctl.requests import ATTACH_SECONDS, make_request, parse_order
+from schedkit.schedctl.durations import attach_timeout_option, duration_option
+from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.requests import make_request, parse_order
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import check_trust_policy, make_verify, trust_options
 
@@ -66,22 +67,8 @@ MOST_RUNS = 5000
 @click.option("--latency", is_flag=True, help="Measure how late timers wake a process up meanwhile.")
 @click.option("--workload", metavar="NAME", help="Measure a known workload: mixed (needs nothing), hackbench …")
 @click.option("--user", metavar="NAME", help="Run the command as this user [default: as schedctl].")
-@click.option(
-    "--settle",
-    type=Seconds(0),
-    default=SETTLE_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="Pause between a change of the scheduler and a run.",
-)
-@click.option(
-    "--timeout",
-    type=Seconds(0, least_open=True),
-    default=ATTACH_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a scheduler may take to attach.",
-)
+@duration_option("--settle", default=f"{SETTLE_SECONDS:g}s", help="Pause between a change of the scheduler and a run.")
+@attach_timeout_option
 @click.option("--seed", type=click.IntRange(0, 2**63), help="Order the runs as the bench that told this seed did.")
 @click.option("--report", type=click.Path(dir_okay=False), metavar="FILE", help="Write an HTML page as well.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")

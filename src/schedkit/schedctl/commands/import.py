@@ -5,9 +5,10 @@ import shlex
 import click
 
 from schedkit.host.units import RESTARTS
+from schedkit.schedctl.durations import ATTACH_SECONDS
 from schedkit.schedctl.enabling import describe_lasted, enable
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.requests import ATTACH_SECONDS, parse_order
+from schedkit.schedctl.requests import parse_order
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import trust_options
 

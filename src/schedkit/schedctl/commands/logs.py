@@ -1,17 +1,14 @@
 """`schedctl logs`: what a scheduler said."""
 
-from datetime import datetime
-
 import click
 
-from schedkit.errors import UnavailableError, UsageError
+from schedkit.errors import UnavailableError
 from schedkit.schedctl.choosing import choose_container
 from schedkit.schedctl.completing import complete_container
+from schedkit.schedctl.durations import parse_since
 from schedkit.schedctl.following import write_logs
 from schedkit.schedctl.options import Command, pass_session
 from schedkit.schedctl.session import Session
-
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 @click.command(
@@ -42,15 +39,3 @@ def command(session: Session, id: str | None, follow: bool, tail: int | None, si
             "the output of a container of containerd is kept without times", hint="take its last lines: --tail N"
         )
     write_logs(session, runtime, container.id, follow=follow, tail=tail, since=begin)
-
-
-def parse_since(text: str, now: datetime) -> float:
-    """A moment: so long ago, or a time of day with its date."""
-    number, unit = text[:-1], text[-1:]
-    if unit in UNITS and number.isascii() and number.isdigit() and len(number) < 9:
-        return now.timestamp() - int(number) * UNITS[unit]
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--since {text}: not a time", hint="90s, 10m, 2h, 1d, or 2026-11-16T10:00:00Z") from error
-    return moment.timestamp()  # without a zone it is this machine's

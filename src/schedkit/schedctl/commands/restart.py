@@ -4,9 +4,9 @@ import click
 
 from schedkit.errors import NotFoundError
 from schedkit.schedctl.completing import complete_container
-from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
+from schedkit.schedctl.durations import attach_timeout_option
+from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_seconds, words
-from schedkit.schedctl.requests import ATTACH_SECONDS
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import attached_fields
 
@@ -20,14 +20,7 @@ from schedkit.schedctl.views import attached_fields
     """,
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
-@click.option(
-    "--timeout",
-    type=Seconds(0, least_open=True),
-    default=ATTACH_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long it may take to attach.",
-)
+@attach_timeout_option
 @output_option
 @pass_session
 def command(session: Session, id: str | None, timeout: float) -> None:

@@ -8,7 +8,8 @@ from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
 from schedkit.host.units import RERUN
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_container
-from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
+from schedkit.schedctl.durations import timeout_option
+from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, container_fields
@@ -26,14 +27,7 @@ from schedkit.unknown import Unknown
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
 @click.option("--all", "everything", is_flag=True, help="All of them, also what is left of those that ended.")
-@click.option(
-    "--timeout",
-    type=Seconds(0),
-    default=STOP_SECONDS,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long it may take to leave before it is killed.",
-)
+@timeout_option(STOP_SECONDS, "it may take to leave before it is killed")
 @output_option
 @pass_session
 def command(session: Session, id: str | None, everything: bool, timeout: float) -> None:

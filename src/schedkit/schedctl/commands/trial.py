@@ -5,9 +5,10 @@ from typing import Any
 import click
 
 from schedkit.schedctl.commands.switch import describe_switched, switched_fields
+from schedkit.schedctl.durations import duration_option
 from schedkit.schedctl.lasting import check_systemd, find_program
 from schedkit.schedctl.modes import apply_mode
-from schedkit.schedctl.options import Duration, output_option, pass_session
+from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import format_span
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
@@ -25,15 +26,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
     """,
 )
 @request_options
-@click.option(
-    "--for",
-    "seconds",
-    type=Duration(),
-    default="10m",
-    show_default=True,
-    metavar="TIME",
-    help="How long: seconds, or as 90s, 10m, 1h30m.",
-)
+@duration_option("--for", "seconds", default="10m", above=0.0, help="How long: 90s, 10m, 1h30m.")
 @output_option
 @pass_session
 def command(session: Session, /, name: str, args: tuple[str, ...], seconds: float, **options: Any) -> None:

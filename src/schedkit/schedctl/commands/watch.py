@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 import click
 
 from schedkit.errors import clean
-from schedkit.schedctl.options import Command, Seconds, output_option, pass_session
+from schedkit.schedctl.durations import duration_option
+from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, words
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import kernel_fields
@@ -25,12 +26,10 @@ if TYPE_CHECKING:
     schedctl watch -o json --count 10 | jq -c .rates
     """,
 )
-@click.option(
+@duration_option(
     "--interval",
-    type=Seconds(0.05),
-    default=1.0,
-    show_default=True,
-    metavar="SECONDS",
+    default="1s",
+    least=0.05,
     help="How often it looks when nothing happens; what changes is shown at once.",
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N looks.")
