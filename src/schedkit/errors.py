@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     NOT_DETACHED = 16
     ALREADY_EXISTS = 17
     COMMAND_FAILED = 18
+    OUTDATED = 19
     UNVERIFIED = 20
     UNSIGNED = 21
     UNTRUSTED = 22

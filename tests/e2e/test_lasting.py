@@ -1,5 +1,6 @@
 """Schedulers that last: enabled over a reboot, restarted up to the limit, on trial; by a real machine's systemd."""
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +13,10 @@ from lab.schedctl import furnish
 from lab.store import Store
 from lab.waiting import NotYetError, wait_for
 from tests.e2e.conftest import SCX, Slot, read_slot
+from tests.e2e.runtimes import REGISTRY
 from tests.e2e.schedctl import SECONDS, Schedctl
 
-FIFO, STUBBORN = "schedkit_fifo", "schedkit_stubborn"
+FIFO, FIFO2, STUBBORN = "schedkit_fifo", "schedkit_fifo2", "schedkit_stubborn"
 UNITS = "find /etc/systemd/system /run/systemd -name 'schedkit*'"
 
 
@@ -167,6 +169,28 @@ def test_trial_goes_back_though_everything_is_killed_and_at_once_when_it_is_ejec
     assert [one["name"] for one in schedctl.read("ps --all")["containers"]] == ["scx_stubborn"]
     assert schedctl.read("restore")["replaced"]["name"] == "scx_stubborn"
     assert read_slot(machine) == Slot("enabled", FIFO)
+
+
+def test_update_takes_the_newer_version_and_the_unit_goes_on_with_it(schedctl: Schedctl) -> None:
+    machine = schedctl.machine
+    before = schedctl.read("enable scx_fifo")["enabled"]
+    newer = {"scx_fifo": {"imageURI": f"{REGISTRY}/scx_fifo:v2"}}
+    machine.guest.write("/root/newer.json", json.dumps(newer).encode())
+    assert schedctl.read("update --check")["newer"] is False
+    told = schedctl.read("update --check --catalog /root/newer.json", code=19)
+    assert (told["digest"], told["unit"]) == (before["digest"], "schedkit.service")
+    steps = schedctl.run("update --dry-run --catalog /root/newer.json").stdout
+    assert f"would have schedkit.service start {told['newest_digest']} at boot, in place of {before['digest']}" in steps
+    assert read_slot(machine) == Slot("enabled", FIFO)
+
+    updated = schedctl.read("update --catalog /root/newer.json")
+    assert (updated["replaced"]["name"], updated["gap_seconds"] > 0) == ("scx_fifo", True)
+    assert read_slot(machine) == Slot("enabled", FIFO2)
+    enabled = schedctl.read("status")["enabled"]
+    assert (enabled["digest"], enabled["verified"]) == (told["newest_digest"], before["verified"])
+    wait_for("its unit to look after it", lambda: is_active(machine, "schedkit.service"), SECONDS, interval=1)
+    machine.run("systemctl restart schedkit.service", timeout=SECONDS)
+    wait_for_slot(machine, Slot("enabled", FIFO2))
 
 
 def is_active(machine: Machine, unit: str) -> bool:

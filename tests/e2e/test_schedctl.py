@@ -95,6 +95,9 @@ def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
 def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     ran = schedctl.read("run scx_fifo")["container"]
     assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
+    assert schedctl.run("stop --dry-run").stdout.startswith("would stop and remove the container scx_fifo")
+    assert "would stop and remove the container scx_fifo" in schedctl.run("switch scx_stall --dry-run").stdout
+    assert [one["id"] for one in schedctl.read("ps")["containers"]] == [ran["id"]]
 
     there = schedctl.read(f"switch {REGISTRY}/scx_fifo:v2")
     assert (there["container"]["ops"], there["container"]["driver"]) == (FIFO2, schedctl.driver)

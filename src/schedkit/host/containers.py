@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, SchedkitError, clean
 from schedkit.host.model import Machine, RunRequest, Talk
-from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
 
@@ -44,6 +44,8 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             Label.RESTART.value: str(request.restart),
             Label.VERIFIED.value: verified,
             **({Label.FILES.value: format_args(request.files)} if request.files else {}),
+            **({Label.ENV.value: format_args(sorted(request.env))} if request.env else {}),
+            **({Label.NETWORK.value: "host"} if request.host_network else {}),
             **({Label.TRIAL.value: request.trial} if request.trial else {}),
         },
     )
@@ -58,6 +60,15 @@ def format_args(args: Sequence[str]) -> str:
 
 def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:
     """A name nobody has; what is left over of that name, ended or never started, is removed."""
+    name, leftover = find_name(runtime, request)
+    if leftover:
+        talk.step(f"removing {name}, left over from before")
+        runtime.remove(leftover.id)
+    return name
+
+
+def find_name(runtime: Runtime, request: RunRequest) -> tuple[str, Container | None]:
+    """A name that nobody has who runs, and the container that is left over of that name."""
     wanted = request.name or request.scheduler
     taken = {one.name: one for one in runtime.fetch_containers()}
     name, number = wanted, 2
@@ -65,10 +76,7 @@ def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:
         if request.name:
             raise name_taken(runtime.driver, name)
         name, number = f"{wanted}-{number}", number + 1
-    if name in taken:
-        talk.step(f"removing {name}, left over from before")
-        runtime.remove(taken[name].id)
-    return name
+    return name, taken.get(name)
 
 
 def create(runtime: Runtime, request: RunRequest, spec: ContainerSpec, talk: Talk) -> str:

@@ -151,12 +151,19 @@ def end_lasting(machine: Machine, unit: str) -> bool:
     return True
 
 
-def end_waiting(machine: Machine) -> list[Service]:
-    """Stop the units that are about to start a scheduler: what is stopped now shall stay so."""
-    from schedkit.host.systemd import UnitState, stop_unit
+def find_waiting(machine: Machine) -> list[Service]:
+    """The units that are about to start a scheduler."""
+    from schedkit.host.systemd import UnitState
 
     found = [read_service(machine, unit) for unit in (ENABLED, RERUN)]
-    waiting = [one for one in found if one and isinstance(one.state, UnitState) and one.state.is_waiting]
+    return [one for one in found if one and isinstance(one.state, UnitState) and one.state.is_waiting]
+
+
+def end_waiting(machine: Machine) -> list[Service]:
+    """Stop those: what is stopped now shall stay so."""
+    from schedkit.host.systemd import stop_unit
+
+    waiting = find_waiting(machine)
     for one in waiting:
         stop_unit(one.unit)
     return waiting
@@ -169,14 +176,17 @@ def find_unit(machine: Machine) -> str | None:
 
 def find_chosen(host: Host, choice: Choice) -> Managed | None:
     """A container that runs just this choice, whoever started it."""
-    from schedkit.host.containers import format_args
     from schedkit.host.preparing import observe_settled
 
+    return next((one for one in observe_settled(host).running if runs_choice(one, choice)), None)
+
+
+def runs_choice(managed: Managed, choice: Choice) -> bool:
+    """Whether a container was made of just this choice."""
+    from schedkit.host.containers import format_args
+
     wanted = choice.digest, format_args(choice.args), format_args(choice.files) if choice.files else None
-    for one in observe_settled(host).running:
-        if wanted == tuple(map(one.container.labels.get, (Label.DIGEST, Label.ARGS, Label.FILES))):
-            return one
-    return None
+    return wanted == tuple(map(managed.container.labels.get, (Label.DIGEST, Label.ARGS, Label.FILES)))
 
 
 def is_chosen(managed: Managed | None) -> bool:

@@ -57,23 +57,30 @@ def fetch_kept_images(runtimes: Runtimes, is_ours: IsOurs) -> KeptImages:
     return KeptImages(tuple(ordered), tuple(runtimes.hidden))
 
 
+def choose_removable(images: Sequence[KeptImage]) -> tuple[list[LocalImage], list[NotRemoved]]:
+    """Those that can go, and why the others cannot.
+
+    Said here: of an image with several names an engine takes one away, whoever uses it.
+    """
+    used = [one for one in images if one.used_by]
+    why = [in_use(one.image.driver, describe(one.image), f"by {', '.join(one.used_by)}") for one in used]
+    failed = [NotRemoved(one.image, error) for one, error in zip(used, why, strict=True)]
+    return [one.image for one in images if not one.used_by], failed
+
+
 def remove_images(host: Host, images: Sequence[KeptImage]) -> tuple[list[LocalImage], list[NotRemoved]]:
     """Each, whatever becomes of the others."""
     removed: list[LocalImage] = []
-    failed: list[NotRemoved] = []
+    removable, failed = choose_removable(images)
     with hold_lock(host.machine.lock):  # nobody pulls or creates meanwhile
-        for one in images:
-            if one.used_by:  # said here: of an image with several names an engine takes one away, whoever uses it
-                why = f"by {', '.join(one.used_by)}"
-                failed.append(NotRemoved(one.image, in_use(one.image.driver, describe(one.image), why)))
-                continue
-            host.talk.step(f"removing {describe(one.image)} from {one.image.driver}")
+        for image in removable:
+            host.talk.step(f"removing {describe(image)} from {image.driver}")
             try:
-                runtime = next(runtime for runtime in host.runtimes if runtime.driver == one.image.driver)
-                runtime.remove_image(one.image)
-                removed.append(one.image)
+                runtime = next(runtime for runtime in host.runtimes if runtime.driver == image.driver)
+                runtime.remove_image(image)
+                removed.append(image)
             except SchedkitError as error:
-                failed.append(NotRemoved(one.image, error))
+                failed.append(NotRemoved(image, error))
     return removed, failed
 
 

@@ -35,10 +35,11 @@ class _Old:
     told: bool = False
 
 
-def check_switch(host: Host, scheduler: str) -> None:
-    """What can be known before the network is asked: whether what is attached may be replaced, and a runtime there."""
-    _find_old(observe_settled(host), host.runtimes, scheduler)
+def check_switch(host: Host, scheduler: str) -> Managed | None:
+    """What can be known before the network is asked: what would be replaced, if it may be, and a runtime there."""
+    old = _find_old(observe_settled(host), host.runtimes, scheduler)
     check_runtimes(host)
+    return old.managed if old else None
 
 
 def switch(

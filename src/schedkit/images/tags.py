@@ -19,6 +19,24 @@ def sort_tags(tags: Iterable[str]) -> list[str]:
     return [*(name for name in (LATEST,) if name in names), *versions, *rest]
 
 
+def is_version(tag: str) -> bool:
+    """Whether a tag is a version, which others can be newer than."""
+    return bool(_VERSION.fullmatch(tag))
+
+
+def find_newer(tag: str, tags: Iterable[str]) -> str | None:
+    """The newest version above the one that `tag` is; a pre-release only for who has one. None if there is none."""
+    here = _precedence(tag)
+    for other in sort_tags(tags):  # newest first
+        if is_version(other) and _precedence(other) > here and (_is_release(other) or not _is_release(tag)):
+            return other
+    return None
+
+
+def _is_release(tag: str) -> bool:
+    return _precedence(tag)[1]
+
+
 def _precedence(name: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
     """As semver compares: numbers as numbers, a release above its pre-releases, numeric parts below words."""
     found = _VERSION.fullmatch(name)

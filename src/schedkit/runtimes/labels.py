@@ -17,6 +17,8 @@ class Label(StrEnum):
     MANIFEST = "org.schedkit.manifest"  # the digest of this platform's manifest, which is what runs
     ARGS = "org.schedkit.args"  # a JSON list
     FILES = "org.schedkit.files"  # a JSON list of paths: files of this machine that the scheduler reads
+    ENV = "org.schedkit.env"  # a JSON list of names: of the variables it was given, whose values may be secrets
+    NETWORK = "org.schedkit.network"  # host, if it was given that
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
     VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed` or `untrusted-allowed`

@@ -86,6 +86,10 @@ class Runtimes:
             hint=self.hidden[0].hint if kind is NoPermissionError else f"{start}; `schedctl doctor` shows more",
         )
 
+    def choose(self, driver: str) -> None:
+        """Have new containers made in this one from now on."""
+        self._driver, self._chosen = driver, None
+
     def find(self, container: "Container") -> "Runtime":
         """The runtime of a container that `fetch_containers` returned."""
         return next(one for one in self._opened if one.driver == container.driver)

@@ -44,17 +44,23 @@ class Duration(click.types.FloatParamType):
 
 
 def duration_option(
-    *names: str, default: str, help: str, least: float = 0.0, above: float = -inf
+    *names: str, default: str | None, help: str, least: float = 0.0, above: float = -inf
 ) -> Callable[[Function], Function]:
     """An option that takes a length of time."""
     return click.option(
-        *names, type=Duration(least, above=above), default=default, show_default=True, metavar="TIME", help=help
+        *names,
+        type=Duration(least, above=above),
+        default=default,
+        show_default=bool(default),
+        metavar="TIME",
+        help=help,
     )
 
 
-def timeout_option(default: float, what: str, *, above: float = -inf) -> Callable[[Function], Function]:
+def timeout_option(default: float | None, what: str, *, above: float = -inf) -> Callable[[Function], Function]:
     """How long something may take; `what` is the rest of that sentence."""
-    return duration_option("--timeout", default=f"{default:g}s", help=f"How long {what}.", above=above)
+    said = None if default is None else f"{default:g}s"
+    return duration_option("--timeout", default=said, help=f"How long {what}.", above=above)
 
 
 def attach_timeout_option(function: Function) -> Function:

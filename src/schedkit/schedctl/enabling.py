@@ -21,8 +21,9 @@ from schedkit.schedctl.views import container_fields
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
-    from schedkit.host.model import RunRequest, Switched, Verify
+    from schedkit.host.model import Managed, RunRequest, Switched, Verify
     from schedkit.runtimes.container import Container
+    from schedkit.schedctl.planning import DryRun
     from schedkit.schedctl.requests import Order
     from schedkit.schedctl.session import Session
 
@@ -42,26 +43,53 @@ def enable(
 
     `make_way` is entered when all is prepared: to end what has the slot, and to bring it back if that was in vain.
     """
-    from schedkit.host.preparing import check_image, check_kernel, pull
-    from schedkit.host.switch import check_switch
-    from schedkit.schedctl.requests import make_request
-    from schedkit.schedctl.verification import check_trust_policy, make_verify
+    from schedkit.host.preparing import check_image, pull
+    from schedkit.schedctl.verification import make_verify
 
-    check_systemd(session, "schedctl enable")
-    check_trust_policy(session.settings)
-    check_kernel(session.machine, order.name)
-    mode, order = mode or order.mode or "", apply_mode(session, order)
+    mode = mode or order.mode or ""
+    request, _ = _prepare(session, order, is_taken=make_way is not None)
     host = session.host
-    if not make_way:
-        check_switch(host, order.name)
-    request = pin(make_request(session, order))
     if make_way:  # nothing is to be fetched while the slot is empty
         check_image(host, request)
         make_verify(session, host.runtimes.chosen)(request.image)
         pull(host, request)
     with make_way or nullcontext():
         choice = make_choice(session, request, mode=mode)
-        return _hand_over(session, request, make_verify(session, host.runtimes.chosen), choice, write=True)
+        return hand_over(session, request, make_verify(session, host.runtimes.chosen), choice, write=True)
+
+
+def plan_enable(session: "Session", order: "Order") -> "DryRun":
+    """What `enable` would do."""
+    from schedkit.host.lasting import find_chosen, is_chosen
+    from schedkit.schedctl.planning import DryRun, name_container, plan_start
+    from schedkit.schedctl.verification import make_verify
+
+    request, replaced = _prepare(session, order)
+    verify = make_verify(session, session.runtimes.chosen)
+    same = find_chosen(session.host, make_choice(session, request))
+    if same and is_chosen(same):
+        steps = (f"leave {name_container(same.container)} as it is, which is attached already",)
+        plan = DryRun(steps, request.scheduler, request.image, verify(request.image))
+    else:
+        plan = plan_start(session, request, verify, replaced)
+    before = read_choice(session.machine.root, ENABLED)
+    instead = f", in place of {before.scheduler}" if isinstance(before, Choice) else ""
+    return plan.add(f"have {ENABLED} start {request.image.reference} at boot{instead}")
+
+
+def _prepare(session: "Session", order: "Order", *, is_taken: bool = False) -> "tuple[RunRequest, Managed | None]":
+    """All checks, and the pinned image; what has the slot may be replaced unless it is known that it will leave."""
+    from schedkit.host.preparing import check_kernel
+    from schedkit.host.switch import check_switch
+    from schedkit.schedctl.requests import make_request
+    from schedkit.schedctl.verification import check_trust_policy
+
+    check_systemd(session, "schedctl enable")
+    check_trust_policy(session.settings)
+    check_kernel(session.machine, order.name)
+    order = apply_mode(session, order)
+    replaced = None if is_taken else check_switch(session.host, order.name)
+    return pin(make_request(session, order)), replaced
 
 
 def restore(session: "Session") -> Lasted:
@@ -74,7 +102,7 @@ def restore(session: "Session") -> Lasted:
     use_choice(session, choice)
     check_kernel(session.machine, choice.scheduler)
     check_switch(session.host, choice.scheduler)
-    return _hand_over(session, *recall_request(session, choice), choice, write=False)
+    return hand_over(session, *recall_request(session, choice), choice, write=False)
 
 
 def require_enabled(session: "Session") -> Choice:
@@ -87,7 +115,7 @@ def require_enabled(session: "Session") -> Choice:
     return choice
 
 
-def _hand_over(session: "Session", request: "RunRequest", verify: "Verify", choice: Choice, *, write: bool) -> Lasted:
+def hand_over(session: "Session", request: "RunRequest", verify: "Verify", choice: Choice, *, write: bool) -> Lasted:
     """Have it attached, by this command, which tells what goes wrong; then its unit takes it over."""
     from schedkit.host.lasting import end_lasting, find_chosen, find_unit, is_chosen, resume_lasting, start_lasting
     from schedkit.host.switch import switch

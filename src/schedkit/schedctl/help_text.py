@@ -31,6 +31,7 @@ Choose a scheduler:
 Run it:
   run      Run a scheduler and wait until the kernel has it.
   switch   Replace the running scheduler with the shortest gap.
+  update   Switch to the newest version of what runs.
   stop     Stop a scheduler and wait until the kernel let it go.
   restart  Stop a scheduler and start it again.
   detach   End an attached scheduler that nobody manages.

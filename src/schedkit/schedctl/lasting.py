@@ -11,6 +11,7 @@ from schedkit.runtimes.labels import Label
 
 if TYPE_CHECKING:
     from schedkit.host.units import Choice
+    from schedkit.images.image import Image
     from schedkit.runtimes.container import Container
     from schedkit.schedctl.requests import Order
     from schedkit.schedctl.session import Session
@@ -130,7 +131,12 @@ def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Ve
         image = session.fetch_image(named)
     else:
         verify = lambda _: verified  # noqa: E731 (once is enough)
-    request = RunRequest(
+    return request_choice(choice, image), verify
+
+
+def request_choice(choice: "Choice", image: "Image") -> RunRequest:
+    """What a choice asks for, of this image."""
+    return RunRequest(
         image=image,
         scheduler=choice.scheduler,
         name=choice.name,
@@ -141,4 +147,3 @@ def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Ve
         restart=parse_restart(choice.restart),
         timeout=choice.timeout,
     )
-    return request, verify

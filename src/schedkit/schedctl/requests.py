@@ -50,6 +50,17 @@ def restart_option(function: Function) -> Function:
     )(function)
 
 
+def env_option(function: Function) -> Function:
+    """Variables of a scheduler."""
+    return click.option(
+        "-e",
+        "--env",
+        multiple=True,
+        metavar="KEY[=VALUE]",
+        help="Set a variable for the scheduler; without VALUE, to what it is here.",
+    )(function)
+
+
 def request_options(function: Function) -> Function:
     """The arguments and options that all commands share that start a scheduler."""
     options: list[Callable[[Any], Any]] = [
@@ -57,13 +68,7 @@ def request_options(function: Function) -> Function:
         click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS...]"),
         click.option("--version", metavar="TAG", help="This version, not the newest."),
         click.option("--name", "container", metavar="NAME", help="Container name [default: the scheduler's]."),
-        click.option(
-            "-e",
-            "--env",
-            multiple=True,
-            metavar="KEY[=VALUE]",
-            help="Set a variable for the scheduler; without VALUE, to what it is here.",
-        ),
+        env_option,
         click.option(
             "--config",
             "files",

@@ -202,6 +202,29 @@ FIELDS: dict[str, dict[str, str]] = {
         **_below("replaced", CONTAINER),
         "gap_seconds": "how long the kernel used its own scheduler between the two",
     },
+    "update": {
+        "scheduler": "which one",
+        "image": "what it runs by, with its tag",
+        "digest": "what runs, or is enabled",
+        "newest_image": "the newest version",
+        "newest_digest": "what that points to",
+        "newer": "whether it is another than what runs",
+        "unit": "the unit of systemd that runs it, and runs the newer one then; null where none does",
+        "updated": "whether it runs now",
+        "container": "null where nothing was started",
+        **_below("container", ATTACHED),
+        "replaced": "null where nothing was stopped",
+        **_below("replaced", CONTAINER),
+        "gap_seconds": "how long the kernel used its own scheduler between the two; null when there was no gap",
+    },
+    "COMMAND --dry-run": {
+        "dry_run": "true",
+        "scheduler": "which one; null where none is started",
+        "image": "the image that would be started; null where none is",
+        "digest": "what it points to",
+        "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
+        "steps": "what would be done, in order: sentences that go on from `would`",
+    },
     "stop": _below(
         "stopped[]",
         CONTAINER
@@ -409,7 +432,7 @@ FIELDS: dict[str, dict[str, str]] = {
         **_below("images[]", LOCAL_IMAGE | {"used_by": "names of the containers that are made of it, ended ones too"}),
         **_below("unreachable[]", UNREACHABLE),
     },
-    "rmi": _below("removed[]", LOCAL_IMAGE),
+    "rmi": {**_below("removed[]", LOCAL_IMAGE), "dry_run": "whether they are still there"},
     "prune": {
         **_below("removed[]", LOCAL_IMAGE),
         "bytes": "their sizes in all",

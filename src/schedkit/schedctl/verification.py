@@ -145,11 +145,15 @@ def offline_option(function: Function) -> Function:
     )
 
 
-def trust_options(function: Function) -> Function:
-    """The options of every command that lets an image in."""
-    unsigned = keep_flag(
+def unsigned_option(function: Function) -> Function:
+    """For whoever trusts an image without a signature that says so."""
+    return keep_flag(
         "--allow-unsigned",
         is_flag=True,
         help="Run an image that is not signed, or by nobody trusted [env: SCHEDCTL_ALLOW_UNSIGNED].",
-    )
-    return policy_option(offline_option(unsigned(function)))
+    )(function)
+
+
+def trust_options(function: Function) -> Function:
+    """The options of every command that lets an image in."""
+    return policy_option(offline_option(unsigned_option(function)))

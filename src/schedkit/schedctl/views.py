@@ -24,7 +24,7 @@ def container_fields(container: Container) -> Json:
         "image": labels.get(Label.IMAGE, container.image),
         "digest": labels.get(Label.DIGEST) or None,
         "manifest": labels.get(Label.MANIFEST) or None,
-        "args": _read_args(labels.get(Label.ARGS)),
+        "args": read_list(labels.get(Label.ARGS)),
         "state": plain(container.state),
         "pid": container.pid,
         "exit_code": container.exit_code,
@@ -96,8 +96,8 @@ def format_uptime(container: Container, now: datetime) -> str:
     return format_span(now - container.started)
 
 
-def _read_args(text: str | None) -> list[str] | None:
-    """From our label; somebody else's containers have none, or something else there."""
+def read_list(text: str | None) -> list[str] | None:
+    """A list of words from a label of ours; somebody else's containers have none, or something else there."""
     if not text:
         return None
     from json import loads

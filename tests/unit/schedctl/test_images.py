@@ -127,3 +127,12 @@ def test_what_engines_say_of_images() -> None:
         LocalImage("docker", "sha256:" + "a" * 64, ("x/y@sha256:1",), 7, True),
         LocalImage("docker", "sha256:" + "b" * 64, ("x/y:1", "x/y@sha256:1"), 8, False),
     ]
+
+
+def test_rmi_tells_what_it_would_remove_and_what_it_could_not(images: FakeRuntime) -> None:
+    document = read("rmi", "--dry-run", "lavd")
+    assert (document["dry_run"], len(document["removed"])) == (True, 1)  # type: ignore[arg-type]
+    assert call("rmi", "--dry-run", "lavd") == f"{LAVD}:1.0 would be removed from podman\n"
+    with pytest.raises(ImageInUseError):
+        call("rmi", "--dry-run", "scx_rusty")
+    assert images.removed == []

@@ -8,6 +8,7 @@ from schedkit.errors import UnavailableError, UsageError
 from schedkit.host.detaching import Detached, end_foreign, find_foreign
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, words
+from schedkit.schedctl.planning import DryRun, dry_run_option, show_plan
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import holder_fields, kernel_fields
 
@@ -22,9 +23,10 @@ from schedkit.schedctl.views import holder_fields, kernel_fields
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--force", is_flag=True, help="Also when a runtime does not respond that may have started it.")
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, yes: bool, force: bool) -> None:
+def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
     """End an attached scheduler that nobody manages, by detaching its BPF link or else by SysRq-S.
 
     It says what it will do and asks first. The process that loaded the scheduler is told by the kernel, not killed.
@@ -43,6 +45,9 @@ def command(session: Session, yes: bool, force: bool) -> None:
         session.talk.warn(f"{foreign.ops} may be managed by schedctl: {foreign.doubt}")
     if foreign.returns:
         session.talk.warn("a Kubernetes pod holds it: the cluster will bring it back; change or delete it there")
+    if dry_run:
+        show_plan(session, DryRun((f"end {foreign.ops} by: {foreign.way.text}",)))
+        return
     if not yes:
         _ask()
     detached = end_foreign(session.host, foreign)

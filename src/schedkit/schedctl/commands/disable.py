@@ -5,6 +5,7 @@ import click
 from schedkit.errors import NotFoundError
 from schedkit.schedctl.lasting import check_systemd
 from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.planning import DryRun, dry_run_option, show_plan
 from schedkit.schedctl.session import Session
 
 
@@ -15,9 +16,10 @@ from schedkit.schedctl.session import Session
     schedctl disable
     """,
 )
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session) -> None:
+def command(session: Session, dry_run: bool) -> None:
     """Remove the unit that starts a scheduler at boot; if the unit runs it now, stop it.
 
     A scheduler that was started in another way goes on. Images stay.
@@ -30,9 +32,13 @@ def command(session: Session) -> None:
     check_systemd(session, "schedctl disable")
     root = session.machine.root
     choice, ran = read_choice(root, ENABLED), is_running(root, ENABLED)
+    scheduler = None if choice is None or isinstance(choice, Unknown) else choice.scheduler
+    if dry_run and choice is not None:
+        steps = (*((f"stop {scheduler or 'its scheduler'}",) if ran else ()), f"remove {ENABLED}")
+        show_plan(session, DryRun(steps, scheduler))
+        return
     if not end_lasting(session.machine, ENABLED):
         raise NotFoundError("no scheduler is enabled", hint="`schedctl status` shows what runs")
-    scheduler = None if choice is None or isinstance(choice, Unknown) else choice.scheduler
     stopped = ", and was stopped" if ran else ""
     session.output.show(
         lambda: {"scheduler": scheduler, "unit": ENABLED, "stopped": ran},

@@ -5,8 +5,9 @@ from typing import Any
 import click
 
 from schedkit.host.units import ENABLED, RESTARTS
-from schedkit.schedctl.enabling import describe_lasted, enable, lasted_fields
+from schedkit.schedctl.enabling import describe_lasted, enable, lasted_fields, plan_enable
 from schedkit.schedctl.options import output_option, pass_session
+from schedkit.schedctl.planning import dry_run_option, show_plan
 from schedkit.schedctl.requests import RequestCommand, parse_order, request_options
 from schedkit.schedctl.session import Session
 
@@ -20,9 +21,10 @@ from schedkit.schedctl.session import Session
     """,
 )
 @request_options
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, /, name: str, args: tuple[str, ...], **options: Any) -> None:
+def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Run a scheduler now and at every boot, by a unit of systemd, schedkit.service.
 
     It is verified, pinned by digest, and attached first, in place of what runs: one that does not attach is not
@@ -31,6 +33,9 @@ def command(session: Session, /, name: str, args: tuple[str, ...], **options: An
     """
     order = parse_order(name, args, restart=f"on-failure:{RESTARTS}", **options)
     session.require_root("enable")
+    if dry_run:
+        show_plan(session, plan_enable(session, order))
+        return
     lasted = enable(session, order)
     session.output.show(
         lambda: lasted_fields(lasted),

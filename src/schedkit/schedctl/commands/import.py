@@ -8,6 +8,7 @@ from schedkit.host.units import RESTARTS
 from schedkit.schedctl.durations import ATTACH_SECONDS
 from schedkit.schedctl.enabling import describe_lasted, enable
 from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.planning import dry_run_option
 from schedkit.schedctl.requests import parse_order
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import trust_options
@@ -23,7 +24,7 @@ from schedkit.schedctl.verification import trust_options
 )
 @click.argument("manager", type=click.Choice(["scx_loader"]))
 @click.option("--file", metavar="FILE", help="Its configuration file, if not in the usual place.")
-@click.option("--dry-run", is_flag=True, help="Only tell what would be done.")
+@dry_run_option
 @trust_options
 @output_option
 @pass_session

@@ -7,6 +7,7 @@ from schedkit.runtimes.local_image import ImageInUseError
 from schedkit.schedctl.kept_images import gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_bytes
+from schedkit.schedctl.planning import dry_run_option
 from schedkit.schedctl.session import Session
 
 
@@ -18,7 +19,7 @@ from schedkit.schedctl.session import Session
     schedctl prune
     """,
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be removed.")
+@dry_run_option
 @output_option
 @pass_session
 def command(session: Session, dry_run: bool) -> None:

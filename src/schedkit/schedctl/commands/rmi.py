@@ -3,11 +3,12 @@
 import click
 
 from schedkit.errors import NotFoundError
-from schedkit.host.local_images import KeptImage, KeptImages, describe, match, remove_images
+from schedkit.host.local_images import KeptImage, KeptImages, choose_removable, describe, match, remove_images
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.kept_images import gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.planning import dry_run_option
 from schedkit.schedctl.session import Session
 
 
@@ -20,9 +21,10 @@ from schedkit.schedctl.session import Session
     """,
 )
 @click.argument("words", nargs=-1, required=True, metavar="NAME|IMAGE|ID...", shell_complete=complete_scheduler)
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, words: tuple[str, ...]) -> None:
+def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
     """Remove images of schedulers from all runtimes: all versions of a NAME, one IMAGE, or by its ID.
 
     One of which a container is there stays, and the exit code is 1.
@@ -32,10 +34,11 @@ def command(session: Session, words: tuple[str, ...]) -> None:
     wanted: list[KeptImage] = []
     for word in words:
         wanted += [one for one in _find(session, kept, word) if one not in wanted]
-    removed, failed = remove_images(session.host, wanted)
+    removed, failed = choose_removable(wanted) if dry_run else remove_images(session.host, wanted)
+    verb = "would be removed" if dry_run else "is removed"
     session.output.show(
-        lambda: {"removed": [image_fields(one) for one in removed]},
-        lambda: "\n".join(f"{describe(one)} is removed from {one.driver}" for one in removed),
+        lambda: {"removed": [image_fields(one) for one in removed], "dry_run": dry_run},
+        lambda: "\n".join(f"{describe(one)} {verb} from {one.driver}" for one in removed),
     )
     if failed:
         raise failed[0].error

@@ -5,18 +5,27 @@ from typing import Any
 import click
 
 from schedkit.errors import UsageError
-from schedkit.host.model import Attached, Attachment
+from schedkit.host.model import Attached, Attachment, Managed
 from schedkit.schedctl.following import follow_logs
 from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
 from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
+from schedkit.schedctl.planning import (
+    DryRun,
+    dry_run_option,
+    name_container,
+    plan_restarting,
+    plan_start,
+    show_plan,
+)
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options, restart_option
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import SHORT_ID, attached_fields
 
 TAIL = 10  # lines of what it said before, where it runs already
+_FOLLOW = "show its output until Ctrl-C, and then stop it"
 
 
 @click.command(
@@ -32,12 +41,13 @@ TAIL = 10  # lines of what it said before, where it runs already
 )
 @request_options
 @restart_option
+@dry_run_option
 @click.option("-a", "--attach", is_flag=True, help="Show its output until Ctrl-C, and then stop it; for systemd units.")
 @click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
 @output_option
 @pass_session
 def command(
-    session: Session, /, name: str, args: tuple[str, ...], attach: bool, no_wait: bool, **options: Any
+    session: Session, /, name: str, args: tuple[str, ...], attach: bool, no_wait: bool, dry_run: bool, **options: Any
 ) -> int | None:
     """Run a scheduler and wait until the kernel says that it is attached.
 
@@ -67,6 +77,9 @@ def command(
         if attach
         else None
     )
+    if same and dry_run:
+        show_plan(session, _plan_takeover(same))
+        return None
     if same:
         if same.attachment is Attachment.YES:
             session.talk.step(
@@ -79,13 +92,25 @@ def command(
     request = make_request(session, order)
     if request.restart.on_failure:
         request = pin(request)
-    attached = run(host, request, make_verify(session, host.runtimes.chosen))
+    verify = make_verify(session, host.runtimes.chosen)
+    if dry_run:
+        plan = plan_restarting(session, request, plan_start(session, request, verify, None))
+        show_plan(session, plan.add(_FOLLOW) if attach else plan)
+        return None
+    attached = run(host, request, verify)
     keep_restarting(session, request, attached)
     if attach:
         session.talk.step(_text(attached, request.scheduler))
         return follow_logs(session, attached.container, attached.ops)
     session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
     return None
+
+
+def _plan_takeover(same: Managed) -> DryRun:
+    where = name_container(same.container)
+    if same.attachment is Attachment.YES:
+        return DryRun((f"take over {where}, which is attached already", _FOLLOW), same.scheduler)
+    return DryRun((f"remove {where}, which runs and is not attached", "start it again", _FOLLOW), same.scheduler)
 
 
 def _fields(attached: Attached, scheduler: str) -> Json:

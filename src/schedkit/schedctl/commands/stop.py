@@ -3,14 +3,16 @@
 import click
 
 from schedkit.errors import NotFoundError, SchedkitError, UsageError
-from schedkit.host.lasting import Service, end_lasting, end_waiting
-from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, stop, stop_all
-from schedkit.host.units import RERUN
+from schedkit.host.lasting import Service, end_lasting, end_waiting, find_waiting
+from schedkit.host.model import Attachment
+from schedkit.host.stop import STOP_SECONDS, NotStopped, Stopped, find, stop, stop_all
+from schedkit.host.units import RERUN, read_choice
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.durations import timeout_option
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds
+from schedkit.schedctl.planning import DryRun, dry_run_option, name_container, show_plan
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, container_fields
 from schedkit.unknown import Unknown
@@ -28,9 +30,10 @@ from schedkit.unknown import Unknown
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
 @click.option("--all", "everything", is_flag=True, help="All of them, also what is left of those that ended.")
 @timeout_option(STOP_SECONDS, "it may take to leave before it is killed")
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, id: str | None, everything: bool, timeout: float) -> None:
+def command(session: Session, id: str | None, everything: bool, timeout: float, dry_run: bool) -> None:
     """Stop a scheduler: SIGTERM, SIGKILL if that does not help, and wait until the kernel says detached.
 
     Its container is removed, and systemd does not start it again before the next boot. Without ID it is the one that
@@ -40,6 +43,11 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
         raise UsageError("--all cannot be used with an ID", hint="use one of the two")
     session.require_root("stop")
     host = session.host
+    if dry_run:
+        show_plan(session, _plan(session, id, everything))
+        if everything and host.runtimes.hidden:
+            raise unseen("these are what could be seen", host.runtimes.hidden)
+        return
     ended = end_waiting(session.machine) if id is None else []
     failed: list[NotStopped] = []
     if everything:
@@ -61,6 +69,28 @@ def command(session: Session, id: str | None, everything: bool, timeout: float) 
         )
     if hidden:
         raise unseen("everything that could be seen is stopped", hidden)
+
+
+def _plan(session: Session, id: str | None, everything: bool) -> DryRun:
+    from schedkit.host.managed import observe
+
+    observed = observe(session.machine, session.runtimes)
+    waiting = find_waiting(session.machine) if id is None else []
+    try:
+        chosen = list(observed.managed) if everything else [find(observed, id)]
+    except NotFoundError:
+        if not waiting:
+            raise
+        chosen = []
+    steps = [f"stop {one.unit}, which is about to start {_name(one)} again" for one in waiting]
+    for one in chosen:
+        verb = "stop and remove" if one.running else "remove"
+        wait = ", and wait until the kernel has let it go" if one.attachment is Attachment.YES else ""
+        steps.append(f"{verb} {name_container(one.container)}{wait}")
+    attached = any(one.attachment is Attachment.YES for one in chosen)
+    if (waiting or attached) and read_choice(session.machine.root, RERUN):
+        steps.append(f"remove {RERUN}")
+    return DryRun(tuple(steps), chosen[0].scheduler if len(chosen) == 1 else None)
 
 
 def _stop_one(session: Session, id: str | None, timeout: float, ended: list[Service]) -> list[Stopped]:

@@ -9,6 +9,7 @@ from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
 from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import Json, format_seconds, words
+from schedkit.schedctl.planning import dry_run_option, plan_restarting, plan_start, show_plan
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options, restart_option
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import check_trust_policy, make_verify
@@ -26,9 +27,10 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
 )
 @request_options
 @restart_option
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, /, name: str, args: tuple[str, ...], **options: Any) -> None:
+def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Replace the running scheduler: fetch and prepare the new one first, then stop the old one and start the new one.
 
     Between the two the kernel uses its own scheduler; how long that was is printed. If the new one does not attach,
@@ -44,11 +46,15 @@ def command(session: Session, /, name: str, args: tuple[str, ...], **options: An
     check_kernel(session.machine, name)
     order = apply_mode(session, order)
     host = session.host
-    check_switch(host, name)
+    replaced = check_switch(host, name)
     request = make_request(session, order)
     if request.restart.on_failure:
         request = pin(request)
-    switched = switch(host, request, make_verify(session, host.runtimes.chosen))
+    verify = make_verify(session, host.runtimes.chosen)
+    if dry_run:
+        show_plan(session, plan_restarting(session, request, plan_start(session, request, verify, replaced)))
+        return
+    switched = switch(host, request, verify)
     keep_restarting(session, request, switched.attached)
     session.output.show(
         lambda: switched_fields(switched, request.scheduler), lambda: describe_switched(switched, request.scheduler)

@@ -1,0 +1,91 @@
+"""What a command would do: --dry-run, which makes all checks and changes nothing."""
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from schedkit.schedctl.options import Function
+from schedkit.schedctl.output import Json, format_bytes, format_span
+from schedkit.schedctl.views import SHORT_ID
+
+if TYPE_CHECKING:
+    from schedkit.host.model import Managed, RunRequest, Verify
+    from schedkit.images.image import Image
+    from schedkit.runtimes.container import Container
+    from schedkit.schedctl.session import Session
+
+
+class DryRun(NamedTuple):
+    """Steps, each of which reads on from `would`; the image only where one would be started."""
+
+    steps: tuple[str, ...]
+    scheduler: str | None = None
+    image: "Image | None" = None
+    verified: str | None = None
+
+    def add(self, *steps: str) -> "DryRun":
+        """With more to do after it."""
+        return self._replace(steps=(*self.steps, *steps))
+
+
+def dry_run_option(function: Function) -> Function:
+    """For everything that acts."""
+    return click.option("--dry-run", is_flag=True, help="Make all checks, and only tell what would be done.")(function)
+
+
+def show_plan(session: "Session", plan: DryRun) -> None:
+    """Print it; nothing to do is a plan too."""
+    text = "\n".join(f"would {step}" for step in plan.steps) or "would do nothing"
+    session.output.show(lambda: _fields(plan), lambda: text)
+
+
+def _fields(plan: DryRun) -> Json:
+    return {
+        "dry_run": True,
+        "scheduler": plan.scheduler,
+        "image": plan.image.reference if plan.image else None,
+        "digest": plan.image.digest if plan.image else None,
+        "verified": plan.verified,
+        "steps": list(plan.steps),
+    }
+
+
+def plan_start(session: "Session", request: "RunRequest", verify: "Verify", replaced: "Managed | None") -> DryRun:
+    """Everything that `run` and `switch` look at, up to the pull; then what they would do."""
+    from schedkit.host.containers import find_name
+    from schedkit.host.preparing import check_image
+
+    host, image = session.host, request.image
+    runtime = host.runtimes.chosen
+    check_image(host, request)
+    verified = verify(image)
+    name, leftover = find_name(runtime, request)
+    args = f", with {shlex.join(request.args)}" if request.args else ""
+    steps = [
+        f"use {image.reference}, which {runtime.driver} has already"
+        if runtime.has_image(image)
+        else f"pull {image.reference} ({format_bytes(image.size)}) with {runtime.driver}"
+    ]
+    if leftover:
+        steps.append(f"remove the container {name}, left over from before")
+    steps.append(f"create the container {name} in {runtime.driver}{args}")
+    if replaced:
+        steps.append(f"stop and remove {name_container(replaced.container)}")
+    wait = f", and wait up to {format_span(request.timeout)} for the kernel to attach it" if request.wait else ""
+    steps.append(f"start {name}{wait}")
+    return DryRun(tuple(steps), request.scheduler, image, verified)
+
+
+def plan_restarting(session: "Session", request: "RunRequest", plan: DryRun) -> DryRun:
+    """What --restart, or that it was not said, does to its unit."""
+    from schedkit.host.units import RERUN, read_choice
+
+    if request.restart.on_failure:
+        return plan.add(f"have {RERUN} start it again when it fails ({request.restart})")
+    return plan.add(f"remove {RERUN}") if read_choice(session.machine.root, RERUN) else plan
+
+
+def name_container(container: "Container") -> str:
+    """In a sentence."""
+    return f"the container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
