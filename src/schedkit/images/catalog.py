@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.catalog_document import LARGEST, CatalogEntry, parse_catalog
-from schedkit.images.catalog_remote import fetch_copy, read_copy, write_copy
+from schedkit.images.catalog_remote import PUBLISHED, fetch_copy, read_copy, write_copy
 from schedkit.images.reference import DEFAULT_TAG, Reference, is_url, parse_reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
 
@@ -58,13 +58,18 @@ class Catalog:
 def load_catalog(
     sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS, *, offline: bool = False
 ) -> Catalog:
-    """`sources` before the built-in one; a URL is fetched at its first use only, and never if `offline`."""
+    """`sources` before the published one, if it was fetched, and that before the built-in one.
+
+    A URL of `sources` is fetched at its first use only, and never if `offline`; the published one never.
+    """
     entries: dict[str, CatalogEntry] = {}
     warnings: list[str] = []
     for source in sources:
         found = _load_url(source, cache, settings, warnings, offline=offline) if is_url(source) else _read_file(source)
         entries = found | entries
-    return Catalog(dict(sorted((_read_built_in() | entries).items())), tuple(warnings))
+    published = read_copy(PUBLISHED, cache)
+    ours = _read_built_in() | (parse_catalog(published.data, PUBLISHED) if published else {})
+    return Catalog(dict(sorted((ours | entries).items())), tuple(warnings))
 
 
 def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS) -> list[str]:
@@ -81,7 +86,7 @@ def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySetti
             continue
         if copy != known:
             write_copy(url, cache, copy)
-        before = parse_catalog(known.data, url) if known else {}
+        before = parse_catalog(known.data, url) if known else _read_built_in() if url.startswith(PUBLISHED) else {}
         told.append(f"the catalog {url}: {_compare(before, parse_catalog(copy.data, url))}")
     if failed:
         # One bad source does not keep the others from being updated, and is still a failure.

@@ -6,11 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from schedkit import __version__
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
 from schedkit.images.catalog_document import LARGEST, parse_catalog
 from schedkit.images.settings import RegistrySettings
 
+# The project's own catalog as it is now. It is asked for by `schedctl catalog update`, and by nothing else.
+PUBLISHED = "https://raw.githubusercontent.com/schedkit/schedkit/main/catalog/manifest.json"
 LONGEST_ETAG = 512
+_PIN = "#sha256="  # after a URL: the catalog's digest, as a person read it elsewhere
 
 
 @dataclass(frozen=True)
@@ -25,30 +29,45 @@ def fetch_copy(url: str, settings: RegistrySettings, known: Copy | None) -> Copy
     """The catalog as it is now, checked; `known` itself if the server says that nothing changed."""
     from schedkit.images.transport import Transport
 
-    _check_url(url, settings)
-    about = f"the catalog {url}"
+    address, wanted = split_pin(url)
+    _check_url(address, settings)
+    about = f"the catalog {address}"
     headers = {"Accept": "application/json"} | ({"If-None-Match": known.etag} if known and known.etag else {})
     transport = Transport(settings)
     try:
-        answer = transport.fetch(url, about=about, limit=LARGEST, headers=headers)
+        answer = transport.fetch(address, about=about, limit=LARGEST, headers=headers)
     finally:
         transport.close()
     if answer.status == 304 and known:
         return known
     if answer.status != 200:
         raise _explain(answer.status, about)
-    parse_catalog(answer.body, url)
+    if wanted and _digest(answer.body) != wanted:
+        raise BadDataError(
+            f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
+            hint="look at what changed in it before you ask for this digest",
+        )
+    parse_catalog(answer.body, address)
     etag = answer.headers.get("ETag", "")
     usable = etag.isascii() and etag.isprintable() and len(etag) <= LONGEST_ETAG
     return Copy(answer.body, etag if usable else "")
 
 
 def read_copy(url: str, cache: Path) -> Copy | None:
-    """The last good copy; None if there is none, or none that is whole."""
+    """The last good copy; None if there is none, or none that is whole and ours.
+
+    Of the published catalog, one that another version of schedctl fetched is none: the built-in one may be newer.
+    """
+    address, wanted = split_pin(url)
     try:
-        document = json.loads(_path(url, cache).read_bytes())
+        with _path(address, cache).open("rb") as file:
+            if os.fstat(file.fileno()).st_uid != os.geteuid():  # as in the home that sudo may leave in HOME
+                return None
+            document = json.load(file)
         copy = Copy(document["data"].encode(), document["etag"])
-        if document["url"] != url or not isinstance(copy.etag, str):
+        if document["url"] != address or not isinstance(copy.etag, str):
+            return None
+        if (wanted and _digest(copy.data) != wanted) or (address == PUBLISHED and document["by"] != __version__):
             return None
         parse_catalog(copy.data, url)
     except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError, BadDataError):
@@ -60,12 +79,13 @@ def write_copy(url: str, cache: Path, copy: Copy) -> None:
     """Keep a copy: the old one, whole, or the new one, whole, and nothing between."""
     import tempfile
 
-    path = _path(url, cache)
+    address, _ = split_pin(url)
+    path = _path(address, cache)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=".", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
-            json.dump({"url": url, "etag": copy.etag, "data": copy.data.decode()}, file)
+            json.dump({"url": address, "etag": copy.etag, "data": copy.data.decode(), "by": __version__}, file)
             file.flush()
             os.fsync(file.fileno())
         Path(name).replace(path)
@@ -75,10 +95,28 @@ def write_copy(url: str, cache: Path, copy: Copy) -> None:
         raise
 
 
-def _path(url: str, cache: Path) -> Path:
+def split_pin(url: str) -> tuple[str, str]:
+    """A URL, and the digest after it, in hexadecimal; empty where there is none."""
+    address, mark, digest = url.partition(_PIN)
+    if mark and (len(digest) != 64 or digest.strip("0123456789abcdef")):
+        raise UsageError(f"{url!r} ends with a digest that is none", hint=f"URL{_PIN} and 64 lower case digits")
+    return address, digest
+
+
+def pin(url: str, digest: str) -> str:
+    """A URL with the digest that its catalog must have: sha256:HEX."""
+    return f"{split_pin(url)[0]}{_PIN}{digest.removeprefix('sha256:')}"
+
+
+def _digest(data: bytes) -> str:
     from hashlib import sha256
 
-    return cache / "catalogs" / f"{sha256(url.encode()).hexdigest()[:32]}.json"
+    return sha256(data).hexdigest()
+
+
+def _path(address: str, cache: Path) -> Path:
+    name = "published" if address == PUBLISHED else _digest(address.encode())[:32]
+    return cache / "catalogs" / f"{name}.json"
 
 
 def _check_url(url: str, settings: RegistrySettings) -> None:
@@ -89,7 +127,7 @@ def _check_url(url: str, settings: RegistrySettings) -> None:
         host, _ = parts.hostname, parts.port
     except ValueError:
         host = None
-    if not host or parts.username is not None or not url.isprintable() or " " in url:
+    if not host or parts.username is not None or parts.fragment or not url.isprintable() or " " in url:
         raise UsageError(f"{url!r} is not the URL of a catalog", hint="https://HOST/PATH, without a user or password")
     if parts.scheme == "http" and not settings.may_be_plain(parts.netloc):
         raise UsageError(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
 from schedkit.images import transport
 from schedkit.images.catalog import load_catalog, update_catalogs
+from schedkit.images.catalog_remote import pin
 
 from .servers import Request, Server, serve
 
@@ -180,3 +182,26 @@ def test_a_redirect_to_plain_http_elsewhere_is_refused(server: Server, tmp_path:
 def test_a_catalog_that_is_gone_is_not_found(server: Server, tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         update_catalogs([url(server)], tmp_path)
+
+
+def test_only_the_catalog_that_was_asked_for_is_taken(server: Server, tmp_path: Path) -> None:
+    server.says("/catalog.json", GOOD)
+    update_catalogs([pin(url(server), f"sha256:{sha256(GOOD).hexdigest()}")], tmp_path)
+    server.says("/catalog.json", catalog(own="example.com/other"))
+    with pytest.raises(BadDataError, match="is not the one that was asked for: its digest is sha256:"):
+        update_catalogs([pin(url(server), f"sha256:{'0' * 64}")], tmp_path)
+    assert str(load_catalog([url(server)], tmp_path).find("own")) == "example.com/own:v1"
+
+
+def test_the_published_catalog_is_fetched_by_an_update_and_never_else(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("catalog", "catalog_remote"):
+        monkeypatch.setattr(f"schedkit.images.{module}.PUBLISHED", url(server))
+    server.says("/catalog.json", GOOD)
+    assert "own" not in load_catalog([], tmp_path).entries
+    assert server.requests == []
+    (told,) = update_catalogs([url(server)], tmp_path)
+    assert "new: own; changed: scx_rusty; gone: " in told
+    assert load_catalog([], tmp_path).entries["own"].origin == url(server)
+    assert len(server.requests) == 1

@@ -1,6 +1,7 @@
 """The catalog: what ships, what files add, and what a name means."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from schedkit.errors import BadDataError, NotFoundError, UsageError
 from schedkit.images.catalog import BUILT_IN, BUILT_IN_FILE, load_catalog
+from schedkit.images.catalog_remote import PUBLISHED, Copy, pin, read_copy, split_pin, write_copy
 from schedkit.images.reference import Reference
 
 NAMES = (
@@ -145,3 +147,48 @@ def test_nothing_of_the_network_is_imported_for_a_catalog_at_hand() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+NEWER = json.dumps({"scx_rusty": {"imageURI": "ghcr.io/schedkit/scx_rusty:2.0"}}).encode()
+
+
+def test_the_published_catalog_is_used_before_the_built_in_one_once_it_was_fetched(tmp_path: Path) -> None:
+    assert load_catalog([], tmp_path).entries["scx_rusty"].origin == BUILT_IN
+    write_copy(PUBLISHED, tmp_path, Copy(NEWER))
+    found = load_catalog([], tmp_path)
+    assert (found.entries["scx_rusty"].origin, str(found.find("scx_rusty"))) == (
+        PUBLISHED,
+        "ghcr.io/schedkit/scx_rusty:2.0",
+    )
+    assert found.entries["scx_lavd"].origin == BUILT_IN
+    own = write(tmp_path / "own.json", {"scx_rusty": {"imageURI": "example.com/x"}})
+    assert load_catalog([own], tmp_path).entries["scx_rusty"].origin == own
+
+
+def test_what_another_version_of_schedctl_or_another_user_fetched_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_copy(PUBLISHED, tmp_path, Copy(NEWER))
+    with monkeypatch.context() as patch:
+        patch.setattr("schedkit.images.catalog_remote.__version__", "99")
+        assert read_copy(PUBLISHED, tmp_path) is None
+    assert read_copy(PUBLISHED, tmp_path) is not None
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert read_copy(PUBLISHED, tmp_path) is None
+
+
+def test_a_copy_that_has_not_the_digest_of_its_url_is_not_used(tmp_path: Path) -> None:
+    from hashlib import sha256
+
+    url, digest = "https://example.com/c.json", sha256(NEWER).hexdigest()
+    write_copy(url, tmp_path, Copy(NEWER))
+    assert read_copy(pin(url, f"sha256:{digest}"), tmp_path) == Copy(NEWER)
+    assert read_copy(pin(url, f"sha256:{'0' * 64}"), tmp_path) is None
+    assert split_pin(pin(url, f"sha256:{digest}")) == (url, digest)
+
+
+@pytest.mark.parametrize("digest", ["", "abc", "A" * 64, "0" * 65])
+def test_a_url_with_half_a_digest_is_a_usage_error(tmp_path: Path, digest: str) -> None:
+    with pytest.raises(UsageError, match="ends with a digest that is none"):
+        load_catalog([f"https://example.com/c.json#sha256={digest}"], tmp_path)

@@ -21,6 +21,7 @@ from schedkit.host.model import Attachment, Machine, Restart, RunRequest, Status
 from schedkit.host.stop import Stopped
 from schedkit.host.watching import Sample
 from schedkit.images import catalog
+from schedkit.images.catalog_remote import PUBLISHED
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.detach import Way
 from schedkit.kernel.preflight import examine_kernel
@@ -574,9 +575,23 @@ def test_catalog_update_tells_what_changed(runtime: FakeRuntime, monkeypatch: py
     calls = note(monkeypatch, catalog, "update_catalogs", ["the catalog x: unchanged"])
     said = json.loads(call("--catalog", "https://example.com/c.json", "catalog", "update", "-o", "json").stdout)
     assert (said["changes"], undocumented("catalog update", said)) == (["the catalog x: unchanged"], [])
-    assert calls[0][0] == ("https://example.com/c.json",)
-    note(monkeypatch, catalog, "update_catalogs", [])
-    assert "nothing to update" in call("catalog", "update").stdout
+    assert calls[0][0] == ["https://example.com/c.json", PUBLISHED]
+    call("catalog", "update")
+    assert calls[1][0] == [PUBLISHED]
+    call("catalog", "update", PUBLISHED)
+    assert calls[2][0] == [PUBLISHED]
+
+
+def test_catalog_update_takes_only_what_has_the_digest(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = note(monkeypatch, catalog, "update_catalogs", ["the catalog x: unchanged"])
+    monkeypatch.setenv("SCHEDCTL_CATALOG", "https://example.com/c.json")
+    call("catalog", "update", "--digest", DIGEST)
+    assert calls[0][0] == [f"{PUBLISHED}#sha256={'d' * 64}"]
+    call("catalog", "update", "https://example.com/c.json", "--digest", DIGEST)
+    assert calls[1][0] == [f"https://example.com/c.json#sha256={'d' * 64}"]
+    call("catalog", "update", "--digest", "sha256:abc", code=64)
+    call("catalog", "update", "https://example.com/other.json", code=64)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize(

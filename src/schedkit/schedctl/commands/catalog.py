@@ -4,13 +4,14 @@ from typing import Any
 
 import click
 
+from schedkit.errors import UsageError
 from schedkit.schedctl.options import HELP_NAMES, Command, output_option, pass_session
 from schedkit.schedctl.session import Session
 
 
 @click.group(context_settings=HELP_NAMES, short_help="Keep the catalogs current.")
 def command() -> Any:
-    """Keep the catalogs current: those of --catalog, SCHEDCTL_CATALOG and the configuration files that are URLs.
+    """Keep the catalogs current: the project's, and those of --catalog, SCHEDCTL_CATALOG and configuration files.
 
     What was fetched once is used from then on, also without a network, until it is updated here.
     """
@@ -20,15 +21,42 @@ def command() -> Any:
     cls=Command,
     epilog="""
     schedctl catalog update
+    schedctl catalog update --digest sha256:…
     schedctl --catalog https://example.com/catalog.json catalog update
     """,
 )
+@click.argument("url", required=False)
+@click.option(
+    "--digest", metavar="sha256:HEX", help="Only the catalog that has this digest, of URL [default: the project's]."
+)
 @output_option
 @pass_session
-def update(session: Session) -> None:
-    """Fetch the catalogs anew; one that is torn or hostile is refused, and the last good one stays."""
+def update(session: Session, url: str | None, digest: str | None) -> None:
+    """Fetch the project's catalog, and all others that are URLs, or only that of URL, which must be one of these.
+
+    Nothing else ever fetches the project's: it is used in place of the built-in one by this version of schedctl. A
+    catalog that is corrupt, or has another digest, is refused, and the last good one stays. Whatever a catalog says,
+    only images run that the trust policy lets in.
+    """
     from schedkit.images.catalog import update_catalogs
 
-    changes = update_catalogs(session.settings.catalogs, session.settings.cache, session.registry_settings)
-    text = "\n".join(changes) or "no catalog comes from a URL: nothing to update"
-    session.output.show(lambda: {"changes": list(changes)}, lambda: text)
+    changes = update_catalogs(
+        _choose(session.settings.catalogs, url, digest), session.settings.cache, session.registry_settings
+    )
+    session.output.show(lambda: {"changes": list(changes)}, lambda: "\n".join(changes))
+
+
+def _choose(sources: tuple[str, ...], url: str | None, digest: str | None) -> list[str]:
+    from schedkit.images.catalog_remote import PUBLISHED, pin
+    from schedkit.images.reference import is_digest, is_url
+
+    known = [*filter(is_url, sources), PUBLISHED]
+    if url and url not in known:
+        raise UsageError(
+            f"{url[:200]} is not one of the catalogs", hint="name it with --catalog, or in `catalogs` of config.toml"
+        )
+    if not digest:
+        return [url] if url else known
+    if not is_digest(digest) or not digest.startswith("sha256:"):
+        raise UsageError(f"--digest {digest[:200]}: not a digest", hint="sha256: and 64 lower case digits")
+    return [pin(url or PUBLISHED, digest)]
