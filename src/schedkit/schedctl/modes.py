@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from schedkit.errors import UsageError
+from schedkit.schedctl.completing import complete_mode
 from schedkit.schedctl.options import Function
 
 if TYPE_CHECKING:
+    from schedkit.images.catalog import Catalog
     from schedkit.schedctl.requests import Order
     from schedkit.schedctl.session import Session
 
@@ -21,6 +23,7 @@ def mode_option(function: Function) -> Function:
     option: Any = click.option(
         "--mode",
         type=click.Choice(MODE_NAMES),
+        shell_complete=complete_mode,
         help="Flags for a purpose; `schedctl info NAME` shows them. What follows -- comes after them.",
     )
     decorated: Function = option(function)
@@ -29,9 +32,16 @@ def mode_option(function: Function) -> Function:
 
 def find_modes(session: "Session", name: str) -> Mapping[str, tuple[str, ...]]:
     """The modes of a scheduler and their flags: the catalog's, and in their place those of the configuration files."""
-    entry = session.catalog.find_entry(name)
+    return join_modes(session.catalog, session.settings.modes, name)
+
+
+def join_modes(
+    catalog: "Catalog", said: Mapping[str, Mapping[str, tuple[str, ...]]], name: str
+) -> Mapping[str, tuple[str, ...]]:
+    """The same of what a catalog has, and what the files said by scheduler and mode."""
+    entry = catalog.find_entry(name)
     scheduler = entry.name if entry else name
-    return {**(entry.modes if entry else {}), **session.settings.modes.get(scheduler, {})}
+    return {**(entry.modes if entry else {}), **said.get(scheduler, {})}
 
 
 def apply_mode(session: "Session", order: "Order") -> "Order":

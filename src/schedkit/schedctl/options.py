@@ -44,6 +44,12 @@ def _complete_driver(_context: click.Context, _parameter: click.Parameter, start
     return [CompletionItem(driver) for driver in DRIVER_NAMES if driver.startswith(start)]
 
 
+def _complete_file(context: click.Context, parameter: click.Parameter, start: str) -> "list[CompletionItem[str]]":
+    from schedkit.schedctl.completing import complete_file
+
+    return complete_file(context, parameter, start)
+
+
 def global_options(*, hidden: bool) -> list[click.Parameter]:
     """They may stand before the command's name, where --help shows them, and after it."""
 
@@ -58,12 +64,18 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             shell_complete=_complete_driver,
             help="Runtime for new containers [default: auto, the first that responds].",
         ),
-        option("--socket", metavar="PATH", help="Where the runtime listens, if not in the usual place."),
+        option(
+            "--socket",
+            metavar="PATH",
+            shell_complete=_complete_file,
+            help="Where the runtime listens, if not in the usual place.",
+        ),
         option(
             "--catalog",
             "catalogs",
             multiple=True,
             metavar="FILE|URL",
+            shell_complete=_complete_file,
             help="Look names up here first; may be given several times.",
         ),
         option(
@@ -127,6 +139,15 @@ def read_flags(context: click.Context) -> "Flags":
     from schedkit.schedctl.settings import Flags
 
     return Flags(**context.meta.get(_META, {}))
+
+
+def version_option(function: Function) -> Function:
+    """Which version of an image, where it is not a part of its name."""
+    from schedkit.schedctl.completing import complete_version
+
+    return click.option(
+        "--version", metavar="TAG", shell_complete=complete_version, help="This version, not the newest."
+    )(function)
 
 
 def output_option(function: Function) -> Function:

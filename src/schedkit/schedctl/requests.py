@@ -9,10 +9,10 @@ import click
 
 from schedkit.errors import NotFoundError, UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
-from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.completing import complete_file, complete_scheduler
 from schedkit.schedctl.durations import attach_timeout_option
 from schedkit.schedctl.modes import mode_option
-from schedkit.schedctl.options import Command, Function
+from schedkit.schedctl.options import Command, Function, version_option
 from schedkit.schedctl.session import Session, check_name
 from schedkit.schedctl.verification import trust_options
 
@@ -66,7 +66,7 @@ def request_options(function: Function) -> Function:
     options: list[Callable[[Any], Any]] = [
         click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler),
         click.argument("args", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARGS...]"),
-        click.option("--version", metavar="TAG", help="This version, not the newest."),
+        version_option,
         click.option("--name", "container", metavar="NAME", help="Container name [default: the scheduler's]."),
         env_option,
         click.option(
@@ -74,6 +74,7 @@ def request_options(function: Function) -> Function:
             "files",
             multiple=True,
             metavar="FILE",
+            shell_complete=complete_file,
             help="Let the scheduler read this file, under the same absolute path; may be given several times.",
         ),
         click.option(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from schedkit.errors import NotFoundError
 from schedkit.host.model import Verify
 from schedkit.images.image import Image
+from schedkit.schedctl.completing import complete_file
 from schedkit.schedctl.options import Function, keep_flag
 
 if TYPE_CHECKING:
@@ -134,7 +135,10 @@ def check_trust_policy(settings: "Settings") -> None:
 def policy_option(function: Function) -> Function:
     """Whose signatures are trusted."""
     return keep_flag(
-        "--trust-policy", metavar="FILE", help="Trust policy (default: built-in) [env: SCHEDCTL_TRUST_POLICY]."
+        "--trust-policy",
+        metavar="FILE",
+        shell_complete=complete_file,
+        help="Trust policy (default: built-in) [env: SCHEDCTL_TRUST_POLICY].",
     )(function)
 
 

@@ -11,7 +11,7 @@ import click
 
 from schedkit import __version__
 from schedkit.errors import ExitCode, NoPermissionError, NotFoundError, UsageError, clean
-from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.completing import complete_schedulers
 from schedkit.schedctl.durations import attach_timeout_option, duration_option
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.requests import make_request, parse_order
@@ -50,7 +50,7 @@ MOST_RUNS = 5000
     multiple=True,
     required=True,
     metavar="NAME,NAME…",
-    shell_complete=complete_scheduler,
+    shell_complete=complete_schedulers,
     help="Schedulers to compare: names, images, or none for the kernel's own. The first is the baseline. One with"
     " arguments takes a --with of its own: --with 'scx_lavd --performance'.",
 )

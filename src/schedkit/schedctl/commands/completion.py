@@ -4,6 +4,28 @@ import click
 
 from schedkit.schedctl.options import Command
 
+# Bash breaks words at colons, and click's own script goes by that: it would never see scx_rusty:1.1 as one word.
+_BASH = """\
+_schedctl_completion() {
+    local line=${COMP_LINE:0:COMP_POINT} words current kind value
+    read -ra words <<<"$line"
+    current=${#words[@]}
+    [[ $line == *[[:space:]] ]] || current=$((current - 1))
+    COMPREPLY=()
+    while IFS=, read -r kind value; do
+        case $kind in
+            dir) compopt -o dirnames 2>/dev/null ;;
+            file) compopt -o default 2>/dev/null ;;
+            plain) COMPREPLY+=("$value") ;;
+        esac
+    done < <(COMP_WORDS=$line COMP_CWORD=$current _SCHEDCTL_COMPLETE=bash_complete "$1" 2>/dev/null)
+    local word=${words[current]-}
+    if [[ $word == *:* && $COMP_WORDBREAKS == *:* ]]; then
+        COMPREPLY=("${COMPREPLY[@]#"${word%"${word##*:}"}"}")
+    fi
+}
+complete -o nosort -F _schedctl_completion schedctl
+"""
 VARIABLE = "_SCHEDCTL_COMPLETE"  # click's name for it
 
 
@@ -19,10 +41,15 @@ VARIABLE = "_SCHEDCTL_COMPLETE"  # click's name for it
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell: commands, options, names of schedulers, ids of containers."""
+    """Print the completion script of a shell: commands, options, names, versions and modes of schedulers, containers.
+
+    Versions (`scx_rusty:` and TAB, `--version` and TAB) are asked of the registry, for three seconds at most.
+    """
+    if shell == "bash":
+        click.echo(_BASH, nl=False)
+        return
     from click.shell_completion import ShellComplete, get_completion_class
 
     kind = get_completion_class(shell)
     assert kind is not None  # noqa: S101  (click has these three)
-    # Not the class's own source(): for bash that starts a bash to ask for its version, and fails where there is none.
     click.echo(ShellComplete.source(kind(context.find_root().command, {}, "schedctl", VARIABLE)))

@@ -5,6 +5,7 @@ import shlex
 import click
 
 from schedkit.host.units import RESTARTS
+from schedkit.schedctl.completing import complete_file
 from schedkit.schedctl.durations import ATTACH_SECONDS
 from schedkit.schedctl.enabling import describe_lasted, enable
 from schedkit.schedctl.options import Command, output_option, pass_session
@@ -23,7 +24,9 @@ from schedkit.schedctl.verification import trust_options
     """,
 )
 @click.argument("manager", type=click.Choice(["scx_loader"]))
-@click.option("--file", metavar="FILE", help="Its configuration file, if not in the usual place.")
+@click.option(
+    "--file", metavar="FILE", shell_complete=complete_file, help="Its configuration file, if not in the usual place."
+)
 @dry_run_option
 @trust_options
 @output_option

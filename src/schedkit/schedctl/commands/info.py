@@ -11,7 +11,7 @@ from schedkit.kernel.check import Check, Outcome
 from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.modes import find_modes
-from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.options import Command, output_option, pass_session, version_option
 from schedkit.schedctl.output import Json, Output, format_bytes
 from schedkit.schedctl.session import Named, Session
 
@@ -52,7 +52,7 @@ class Info(NamedTuple):
     """,
 )
 @click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
-@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@version_option
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:

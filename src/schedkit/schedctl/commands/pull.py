@@ -3,7 +3,7 @@
 import click
 
 from schedkit.schedctl.completing import complete_scheduler
-from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.options import Command, output_option, pass_session, version_option
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import check_trust_policy, make_verify, trust_options
@@ -18,7 +18,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify, trus
     """,
 )
 @click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
-@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@version_option
 @trust_options
 @output_option
 @pass_session

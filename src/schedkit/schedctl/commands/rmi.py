@@ -5,7 +5,7 @@ import click
 from schedkit.errors import NotFoundError
 from schedkit.host.local_images import KeptImage, KeptImages, choose_removable, describe, match, remove_images
 from schedkit.runtimes.view import unseen
-from schedkit.schedctl.completing import complete_scheduler
+from schedkit.schedctl.completing import complete_image
 from schedkit.schedctl.kept_images import gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.planning import dry_run_option
@@ -20,7 +20,7 @@ from schedkit.schedctl.session import Session
     schedctl rmi ghcr.io/schedkit/scx_lavd:1.0.14
     """,
 )
-@click.argument("words", nargs=-1, required=True, metavar="NAME|IMAGE|ID...", shell_complete=complete_scheduler)
+@click.argument("words", nargs=-1, required=True, metavar="NAME|IMAGE|ID...", shell_complete=complete_image)
 @dry_run_option
 @output_option
 @pass_session

@@ -6,7 +6,7 @@ import click
 
 from schedkit.errors import clean
 from schedkit.schedctl.completing import complete_scheduler
-from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.options import Command, output_option, pass_session, version_option
 from schedkit.schedctl.output import Json, Output, plain
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import offline_option, policy_option, read_trust_policy, verify_image
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """,
 )
 @click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
-@click.option("--version", metavar="TAG", help="This version, not the newest.")
+@version_option
 @policy_option
 @offline_option
 @output_option
