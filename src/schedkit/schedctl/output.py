@@ -10,7 +10,9 @@ from schedkit.errors import clean
 from schedkit.unknown import Unknown
 
 SCHEMA_VERSION = "1"
-NARROWEST = 8  # a column is not cut below this
+READABLE = 16  # a column is not cut below this as long as another can be left out
+NARROWEST = 8  # nor below this as long as others can be cut
+IMAGE = "IMAGE"  # the title of a column whose end matters most: a name and a version
 GAP = "  "
 CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and nothing below
 KEPT = "\n\t"
@@ -58,17 +60,44 @@ class Output(NamedTuple):
         """A word in the colour of its meaning, where there are colours."""
         return f"\x1b[{COLOURS[mood]}m{text}\x1b[0m" if self.colour else text
 
-    def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]], *, elastic: Sequence[str] = ()) -> str:
-        """Columns; on a terminal those named in `elastic` are cut, the widest first, until all fits."""
+    def table(
+        self,
+        titles: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        *,
+        elastic: Sequence[str] = (),
+        spare: Sequence[str] = (),
+    ) -> str:
+        """Columns, and no line longer than a terminal is wide.
+
+        There those named in `elastic` are cut, the widest first; where little would be left of them, those in `spare`
+        are left out, one after the other.
+        """
         cells = [list(titles), *([clean(cell) for cell in row] for row in rows)]
-        widths = [max(len(row[column]) for row in cells) for column in range(len(titles))]
+        widths = {title: max(len(row[column]) for row in cells) for column, title in enumerate(titles)}
         if self.width is not None:
-            widths = _fit(widths, [titles.index(title) for title in elastic], self.width)
+            widths = fit_columns(widths, elastic, spare, self.width)
         lines = []
         for row in cells:
-            padded = [_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)]
-            lines.append(GAP.join(padded).rstrip())
+            shown = [(title, cell) for title, cell in zip(titles, row, strict=True) if title in widths]
+            padded = [_cut(cell, widths[title], keep_end=title == IMAGE).ljust(widths[title]) for title, cell in shown]
+            lines.append(GAP.join(padded)[: self.width].rstrip())
         return "\n".join(lines)
+
+    def fill(self, line: str, indent: int) -> list[str]:
+        """A line that is longer than the terminal is wide as several, the others below what stands at `indent`."""
+        if self.width is None or len(line) <= self.width:
+            return [line]
+        from textwrap import wrap
+
+        room = max(self.width - indent, NARROWEST)
+        first, *rest = wrap(line[indent:], room, break_on_hyphens=False)
+        return [line[:indent] + first, *(f"{'':{indent}}{one}" for one in rest)]
+
+    def shorten(self, text: str) -> str:
+        """On a terminal, digests with as many digits as people compare."""
+        name, at, digest = text.partition("sha256:")
+        return text if self.width is None else f"{name}{at}{digest[:12]}"
 
 
 def make_output(*, json: bool, environ: Mapping[str, str] = os.environ) -> Output:
@@ -164,17 +193,33 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
-def _fit(widths: list[int], elastic: list[int], room: int) -> list[int]:
-    fitted = list(widths)
-    excess = sum(fitted) + len(GAP) * (len(fitted) - 1) - room
+def fit_columns(widths: Mapping[str, int], elastic: Sequence[str], spare: Sequence[str], room: int) -> dict[str, int]:
+    """The columns that are shown and how wide each is, by title."""
+    shown = dict(widths)
+    for leaves in (*spare, None):
+        fitted, excess = _shrink(shown, elastic, READABLE, room)
+        if excess <= 0:
+            return fitted
+        if leaves is not None:
+            shown.pop(leaves)
+    fitted, excess = _shrink(shown, elastic, NARROWEST, room)
+    return _shrink(fitted, list(fitted), 1, room)[0] if excess > 0 else fitted
+
+
+def _shrink(widths: Mapping[str, int], elastic: Sequence[str], least: int, room: int) -> tuple[dict[str, int], int]:
+    """Narrower columns, the widest first, and by how much they are still too wide."""
+    fitted = dict(widths)
+    excess = sum(fitted.values()) + len(GAP) * (len(fitted) - 1) - room
     while excess > 0:
-        widest = max(elastic, key=lambda column: fitted[column], default=None)
-        if widest is None or fitted[widest] <= NARROWEST:
+        widest = max((title for title in elastic if title in fitted), key=fitted.__getitem__, default=None)
+        if widest is None or fitted[widest] <= least:
             break
         fitted[widest] -= 1
         excess -= 1
-    return fitted
+    return fitted, excess
 
 
-def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
+def _cut(cell: str, width: int, *, keep_end: bool = False) -> str:
+    if len(cell) <= width:
+        return cell
+    return f"…{cell[len(cell) - width + 1 :]}" if keep_end else f"{cell[: width - 1]}…"

@@ -6,6 +6,7 @@ from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, format_uptime, managed_fields, unreachable_fields
 
 TITLES = ("PID", "ID", "NAME", "IMAGE", "DRIVER", "UPTIME", "ATTACHED", "VERIFIED")
+SPARE = ("VERIFIED", "PID", "DRIVER", "ID")  # what a narrow terminal does without
 
 
 def show_containers(session: Session, *, everything: bool, quiet: bool = False) -> None:
@@ -38,7 +39,7 @@ def _text(observed: Observed, everything: bool, session: Session) -> str:
             str(one.container.pid or "-"),
             one.container.id[:SHORT_ID],
             one.container.name,
-            str(managed_fields(one)["image"]),
+            session.output.shorten(str(managed_fields(one)["image"])),
             one.container.driver,
             format_uptime(one.container, now),
             one.attachment.value,
@@ -46,4 +47,4 @@ def _text(observed: Observed, everything: bool, session: Session) -> str:
         )
         for one in (observed.managed if everything else observed.running)
     ]
-    return session.output.table(TITLES, rows, elastic=("IMAGE", "NAME", "VERIFIED"))
+    return session.output.table(TITLES, rows, elastic=("IMAGE", "NAME", "VERIFIED"), spare=SPARE)

@@ -15,6 +15,8 @@ from schedkit.schedctl.views import (
 )
 from schedkit.unknown import Unknown
 
+INDENT = 12  # of what is said, beside what it is about
+
 
 def show_status(session: Session) -> int:
     """Ask everybody, print it, and return how the command ends."""
@@ -83,7 +85,7 @@ def _text(status: Status, session: Session) -> str:
     lines += [
         f"{'unreachable':12}{one.driver} at {one.socket}: {one.why}" for one in status.unreachable if not one.absent
     ]
-    return "\n".join(lines)
+    return "\n".join(part for line in lines for part in session.output.fill(line, INDENT))
 
 
 def _kernel_lines(status: Status) -> list[str]:

@@ -28,9 +28,11 @@ from schedkit.kernel.preflight import examine_kernel
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.local_image import LocalImage
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
+from schedkit.schedctl.output import make_output
 from schedkit.schedctl.schema import missing, undocumented
 from schedkit.unknown import Unknown
 from tests.unit.kernel.roots import FREE, write_files, write_sched_ext
@@ -651,3 +653,31 @@ def test_logs_without_a_name_are_those_of_the_one_that_ended_last(
     asked = note(monkeypatch, runtime, "stream_logs", iter([b"bye\n"]))
     assert call("logs").stdout == "bye\n"
     assert asked[0][0] == "last"
+
+
+VERIFIED = "key SHA256:zsPB3AgRoXcLBKLVNQCWc6QhGPLmeCESCcXpAzypvj0 (/etc/schedkit/lab.pub)"
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize(
+    "words",
+    [["list", "--wide"], ["ps"], ["images"], ["versions", "scx_rusty"], ["doctor"], ["status"], ["info", "rusty"]],
+)
+def test_on_a_narrow_terminal_no_line_is_longer_than_it(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: list[str], width: int
+) -> None:
+    long = f"ghcr.io/schedkit/scx_rusty:latest@{DIGEST}"
+    one = OBSERVED.managed[0]._replace(verified=VERIFIED, container=make_container(image=long, driver="containerd"))
+    observed = OBSERVED._replace(managed=(one,))
+    monkeypatch.setattr(managed, "observe", lambda *_: observed)
+    runtime.images = [LocalImage("podman", "sha256:" + "1" * 64, (long,), 5_000_000, True)]
+    found = Status(Summary.RUNNING, "it runs " * 20, "", KERNEL, (one,), HOLDER)
+    monkeypatch.setattr(status, "read_status", lambda *_: found)
+    seen = "no such socket, or one that nobody listens at, " * 3
+    monkeypatch.setattr(doctor, "examine", lambda *_, **__: [Check("runtime.any", Outcome.ERROR, seen, "start one")])
+    monkeypatch.setattr(sessions, "make_output", lambda json: make_output(json=json)._replace(width=width))
+    lines = call(*words, code=1 if words == ["doctor"] else 0).stdout.splitlines()
+    assert max(map(len, lines)) <= width
+    if words == ["ps"]:
+        assert "scx_rusty" in lines[1]
+        assert lines[1].split()[-1] == "yes"

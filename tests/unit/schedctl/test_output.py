@@ -33,13 +33,45 @@ def test_in_a_pipe_nothing_is_cut() -> None:
 def test_on_a_terminal_the_widest_elastic_column_is_cut_until_all_fits(width: int) -> None:
     lines = Output(Screen(), width=width).table(TITLES, ROWS, elastic=("IMAGE", "NAME")).splitlines()
     assert max(map(len, lines)) <= width
-    assert lines[1].startswith("1234  scx_rusty  ghcr.io")
+    assert lines[1].startswith("1234  scx_rusty  ")
+    assert lines[1].endswith("scx_rusty:latest" if width >= 40 else ":latest")  # of an image its end is what matters
     assert ("…" in lines[1]) == (width < 50)
 
 
-def test_a_table_that_cannot_fit_keeps_its_columns_readable() -> None:
-    lines = Output(Screen(), width=5).table(TITLES, ROWS, elastic=("IMAGE",)).splitlines()
-    assert lines[1] == "1234  scx_rusty  ghcr.io…"
+def test_columns_that_can_be_spared_leave_before_others_are_cut_to_nothing() -> None:
+    def titles(width: int) -> list[str]:
+        spare = ("ID", "NAME")
+        return Output(Screen(), width=width).table(TITLES, ROWS, elastic=("IMAGE",), spare=spare).split("\n")[0].split()
+
+    assert titles(34) == ["ID", "NAME", "IMAGE"]  # 16 columns are left for the image
+    assert titles(32) == ["NAME", "IMAGE"]
+    assert titles(20) == ["IMAGE"]
+
+
+@pytest.mark.parametrize("width", range(1, 60))
+def test_no_line_of_a_table_is_longer_than_the_terminal_is_wide(width: int) -> None:
+    output = Output(Screen(), width=width)
+    for spare in ((), ("ID",)):
+        assert max(map(len, output.table(TITLES, ROWS, elastic=("IMAGE",), spare=spare).splitlines())) <= width
+
+
+def test_a_long_line_goes_on_below_where_its_text_begins() -> None:
+    line = f"{'kernel':12}enabled by process 394 (scx_rusty), in the container d14f669761fe"
+    assert Output(Screen(), width=40).fill(line, 12) == [
+        "kernel      enabled by process 394",
+        "            (scx_rusty), in the",
+        "            container d14f669761fe",
+    ]
+    assert Output(io.StringIO()).fill(line, 12) == [line]
+    longest = Output(Screen(), width=30).fill(f"{'':12}sha256:{'a' * 64}", 12)
+    assert max(map(len, longest)) == 30
+
+
+def test_digests_are_short_on_a_terminal_and_whole_in_a_pipe() -> None:
+    image = f"localhost/x:v1@sha256:{'a' * 64}"
+    assert Output(Screen(), width=80).shorten(image) == f"localhost/x:v1@sha256:{'a' * 12}"
+    assert Output(io.StringIO()).shorten(image) == image
+    assert Output(Screen(), width=80).shorten("localhost/x:v1") == "localhost/x:v1"
 
 
 def test_json_has_the_schemas_version_first() -> None:

@@ -7,7 +7,7 @@ import click
 from schedkit.errors import ExitCode, clean
 from schedkit.kernel.check import Check, Outcome
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json
+from schedkit.schedctl.output import GAP, Json
 from schedkit.schedctl.session import Session
 
 
@@ -26,6 +26,8 @@ TOLD = {
     Outcome.UNKNOWN: Words("unknown", "doubtful", "skip"),
     Outcome.NOT_APPLICABLE: Words("-", "good", "skip"),
 }
+WORD = 9  # columns for the outcome
+LEAST_ROOM = 32  # columns for what was seen; where there are fewer, it follows the check's name
 # What each check is about, and how bad it is when it fails: as in the original these do not depend on how it went.
 ERROR, WARN = "error", "warn"
 ABOUT = {
@@ -110,22 +112,29 @@ def _fields(checks: list[Check]) -> Json:
 
 
 def _text(checks: list[Check], session: Session) -> str:
+    output = session.output
     width = max((len(check.name) for check in checks), default=0)
-    lines = []
+    indent = WORD + width + len(GAP)
+    narrow = output.width is not None and output.width < indent + LEAST_ROOM
+    lines: list[str] = []
     for check in _join_absent(checks):
         word, mood, _ = TOLD[check.outcome]
-        lines.append(
-            f"{session.output.paint(word, mood)}{' ' * (9 - len(word))}{check.name:{width}}  {clean(check.seen)}"
-        )
+        told = [clean(check.seen)]
         if check.fix and check.outcome is not Outcome.OK:
-            lines.append(f"{'':9}{'':{width}}  fix: {clean(check.fix)}")
+            told.append(f"fix: {clean(check.fix)}")
+        if narrow:
+            mine = [f"{word:{WORD}}{check.name}: {told[0]}", *(f"{'':{WORD}}{one}" for one in told[1:])]
+        else:
+            mine = [f"{word:{WORD}}{check.name:{width}}{GAP}{told[0]}", *(f"{'':{indent}}{one}" for one in told[1:])]
+        first, *rest = [part for line in mine for part in output.fill(line, WORD if narrow else indent)]
+        lines += [output.paint(word, mood) + first[len(word) :], *rest]
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in Outcome}
-    told = ", ".join(
+    counted = ", ".join(
         f"{count} {TOLD[outcome].word}"
         for outcome, count in counts.items()
         if count and outcome is not Outcome.NOT_APPLICABLE
     )
-    return "\n".join([*lines, "", told, _conclude(checks)])
+    return "\n".join([*lines, "", counted, *output.fill(_conclude(checks), 0)])
 
 
 def _join_absent(checks: list[Check]) -> list[Check]:

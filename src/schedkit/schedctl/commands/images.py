@@ -39,7 +39,7 @@ def command(session: Session) -> None:
 def _text(kept: KeptImages, session: Session) -> str:
     rows = [
         (
-            describe(one.image),
+            session.output.shorten(describe(one.image)),
             one.image.id.removeprefix("sha256:")[:SHORT_ID],
             "-" if one.image.size is None else format_bytes(one.image.size),
             one.image.driver,
@@ -47,4 +47,5 @@ def _text(kept: KeptImages, session: Session) -> str:
         )
         for one in kept.images
     ]
-    return session.output.table(("IMAGE", "ID", "SIZE", "DRIVER", "USED BY"), rows, elastic=("IMAGE",))
+    titles = ("IMAGE", "ID", "SIZE", "DRIVER", "USED BY")
+    return session.output.table(titles, rows, elastic=("IMAGE", "USED BY"), spare=("ID", "DRIVER"))

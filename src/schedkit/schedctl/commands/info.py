@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from schedkit.images.image import Image
 
 PREFIX = "org.opencontainers.image."
+INDENT = 16  # of what is said, beside what it is about
 SHOWN = ("title", "description", "documentation", "source", "version")
 
 
@@ -123,4 +124,4 @@ def _text(info: Info, output: Output) -> str:
     lines = [f"{name:16}{clean(value)}" for name, value in rows]
     lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
     lines += [f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}" for check in info.obstacles]
-    return "\n".join(lines)
+    return "\n".join(part for line in lines for part in output.fill(line, INDENT))

@@ -12,7 +12,6 @@ from schedkit.schedctl.session import Named, Session
 from schedkit.unknown import Unknown
 
 AT_ONCE = 8  # questions to the registry
-SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
 
 
 class VersionRow(NamedTuple):
@@ -92,13 +91,9 @@ def _text(rows: list[VersionRow], session: Session) -> str:
     cells = [
         (
             row.tag,
-            "unknown" if isinstance(row.digest, Unknown) else _shorten(row.digest, session),
+            "unknown" if isinstance(row.digest, Unknown) else session.output.shorten(row.digest),
             {True: "pulled", False: "-", None: "unknown"}[row.here],
         )
         for row in rows
     ]
     return session.output.table(("VERSION", "DIGEST", "HERE"), cells, elastic=("VERSION",))
-
-
-def _shorten(digest: str, session: Session) -> str:
-    return digest if session.output.width is None else digest[:SHORT_DIGEST]
