@@ -98,6 +98,8 @@ def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     assert schedctl.run("stop --dry-run").stdout.startswith("would stop and remove the container scx_fifo")
     assert "would stop and remove the container scx_fifo" in schedctl.run("switch scx_stall --dry-run").stdout
     assert [one["id"] for one in schedctl.read("ps")["containers"]] == [ran["id"]]
+    assert f"attached {FIFO}" in schedctl.run("logs --since 1h").stdout
+    assert schedctl.run("logs --since 2100-01-01T00:00:00Z").stdout == ""
 
     there = schedctl.read(f"switch {REGISTRY}/scx_fifo:v2")
     assert (there["container"]["ops"], there["container"]["driver"]) == (FIFO2, schedctl.driver)

@@ -109,7 +109,7 @@ class Runtime(Protocol):
     ) -> Iterator[bytes]:
         """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends.
 
-        `since` is a time right before a start that this object made: what was said before that is left out.
+        What was said before `since` is left out; on containerd, up to a second of it may be there.
         """
 
     def close(self) -> None:

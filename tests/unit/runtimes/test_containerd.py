@@ -376,7 +376,7 @@ def test_logger_writes_at_once_and_both_outputs(tmp_path: Path) -> None:
     os.write(logger.error, b"err\n")
     wait_until(lambda: log.read_bytes() == b"out\nerr\n")
     logger.end()
-    assert list(tmp_path.iterdir()) == [log]
+    assert sorted(tmp_path.iterdir()) == [log, tmp_path / "it's a log.times"]
     again = Logger(log)
     os.write(again.output, b"more\n")
     again.end()
@@ -415,6 +415,67 @@ def test_logger_keeps_the_log_within_its_bound(tmp_path: Path) -> None:
     for tail in (1, 5, 20_000, 60_000):
         assert (b"".join(logs.read_log(log, tail)) == b"".join(lines[-tail:])) is True  # no difference of megabytes
     assert (bytes(followed) == b"".join(lines)) is True  # who follows it misses nothing
+
+
+def test_logger_notes_when_the_log_was_how_long(tmp_path: Path) -> None:
+    log, times = tmp_path / "log", tmp_path / "log.times"
+    before = int(time.time())
+    logger = Logger(log)
+    length = 0
+    for word in (b"one\n", b"two\n", b"three\n"):
+        os.write(logger.output, word)
+        length += len(word)
+        wait_until(lambda: log.stat().st_size == length)  # noqa: B023 (it is called at once)
+    logger.end()
+    notes = [tuple(map(int, line.split())) for line in times.read_text().splitlines()]
+    assert notes[0][1] == 4
+    assert notes[-1][1] == length
+    assert all(before <= when <= time.time() for when, _ in notes)
+
+
+def read_since(log: Path, since: float, tail: int | None = None) -> bytes:
+    position = logs.find_position(log, since)
+    assert position is not None
+    return b"".join(logs.read_log(log, tail, position))
+
+
+def test_output_since_a_moment_is_found_by_the_notes(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\nthree\nfour\n")
+    (tmp_path / "log.times").write_text("100 4\n200 8\n201 14\n300 19\n")
+    assert read_since(log, 50) == b"one\ntwo\nthree\nfour\n"
+    assert read_since(log, 100.5) == b"one\ntwo\nthree\nfour\n"  # within that second, nobody knows
+    assert read_since(log, 101) == b"two\nthree\nfour\n"
+    assert read_since(log, 202) == b"four\n"
+    assert read_since(log, 202, tail=5) == b"four\n"
+    assert read_since(log, 101, tail=2) == b"three\nfour\n"
+    assert read_since(log, 1000) == b""
+
+
+def test_output_since_a_moment_before_the_log_turned_begins_in_the_older_one(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "log.1").write_bytes(b"one\ntwo\n")
+    (tmp_path / "log.1.times").write_text("100 4\n200 8\n")
+    log.write_bytes(b"three\nfour\n")
+    (tmp_path / "log.times").write_text("300 6\n400 11\n")
+    assert read_since(log, 50) == b"one\ntwo\nthree\nfour\n"
+    assert read_since(log, 150) == b"two\nthree\nfour\n"
+    assert read_since(log, 150, tail=3) == b"two\nthree\nfour\n"
+    assert read_since(log, 150, tail=9) == b"two\nthree\nfour\n"
+    assert read_since(log, 250) == b"three\nfour\n"
+    assert read_since(log, 350) == b"four\n"
+
+
+def test_output_without_notes_has_no_moments(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"one\n")
+    assert logs.find_position(tmp_path / "log", 100) is None
+
+
+def test_a_note_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\n")
+    (tmp_path / "log.times").write_text("100 4\nx y\n2")
+    assert read_since(log, 1000) == b"two\n"
 
 
 def test_full_disk_ends_no_scheduler(tmp_path: Path) -> None:

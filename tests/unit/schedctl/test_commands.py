@@ -622,14 +622,6 @@ def test_logs_since_no_moment_is_a_usage_error(said: str, runtime: FakeRuntime) 
     assert refused.exception.message == f"--since {said}: not a time"
 
 
-def test_logs_since_says_that_containerd_keeps_no_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = import_module("schedkit.schedctl.commands.logs")
-    note(monkeypatch, module, "choose_container", (FakeRuntime("containerd"), make_container(driver="containerd")))
-    refused = call("logs", "--since", "1m", code=69)
-    assert isinstance(refused.exception, SchedkitError)
-    assert "without times" in refused.exception.message
-
-
 def test_inspect_tells_everything_of_one_container(runtime: FakeRuntime) -> None:
     document = json.loads(call("inspect").stdout)
     assert document["container"]["id"] == ID

@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UsageError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError, UsageError
 from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
@@ -210,14 +210,14 @@ class Containerd:
                     )
             with suppress(NotFoundError):
                 self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
-        for log in (self._log_path(id), logs.older(self._log_path(id))):
+        for log in logs.list_files(self._log_path(id)):
             log.unlink(missing_ok=True)
 
     def stream_logs(
         self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[bytes]:
         """Its output, if we started it: the Go schedctl's went to whoever started that."""
-        begin = self._find_position(id, since) if since is not None else 0
+        begin = self._find_position(id, since) if since is not None else logs.BEGINNING
         record = self._fetch_record(id)
         path = self._log_path(id)
         if not path.exists():
@@ -234,7 +234,7 @@ class Containerd:
         """Give back the connection."""
         self._client.close()
 
-    def _follow(self, id: str, path: Path, tail: int | None, begin: int) -> Iterator[bytes]:
+    def _follow(self, id: str, path: Path, tail: int | None, begin: logs.Position) -> Iterator[bytes]:
         with closing(logs.Ending()) as ending:
             cancel = self._client.begin(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), ending.tell)
             try:
@@ -244,10 +244,19 @@ class Containerd:
             finally:
                 cancel()
 
-    def _find_position(self, id: str, since: float) -> int:
-        """Where in its output a moment is: at the start right after it, or where following it came to."""
+    def _find_position(self, id: str, since: float) -> logs.Position:
+        """Where in its output a moment is: at the start right after it, where following it came to, or as was noted."""
         marks = self._marks.get(id, [])
-        return next((position for when, position in marks if when >= since), marks[-1][1] if marks else 0)
+        if marks:
+            return logs.Position(next((position for when, position in marks if when >= since), marks[-1][1]))
+        path = self._log_path(id)
+        found = logs.find_position(path, since)
+        if found is None and path.exists() and path.stat().st_size:
+            raise UnavailableError(
+                f"when the output of {id[:12]} came was not noted by the schedctl that started it",
+                hint="take its last lines: --tail N",
+            )
+        return found or logs.BEGINNING
 
     def _log_path(self, id: str) -> Path:
         return self._logs / f"{id}.log"

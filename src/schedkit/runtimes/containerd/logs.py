@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlencode
 
 from schedkit.errors import NotFoundError, SchedkitError
@@ -22,15 +22,21 @@ IN_MODIFY, IN_CLOSE_WRITE = 0x2, 0x8
 TURN_BYTES = 4 << 20  # a log longer than this becomes the older one, in place of the one before
 # Containerd itself has no bound for a log. Its shim starts this with the two outputs as files 3 and 4, and takes the
 # closing of file 5 for `ready`. It keeps the log open as long as it lives, so that others can see that it does. One dd
-# takes 4 MiB at most, so that a log is never longer than twice TURN_BYTES. Where the disk is full, it goes on reading:
-# a scheduler must not be ended, nor stopped, by its output.
+# takes 1 MiB at most, so that a log is never longer than twice TURN_BYTES. After each, it notes the time, in seconds,
+# and how long the log is then; of who says much within a second it takes 16 pieces at once, as each note costs three
+# processes. Where the disk is full, it goes on reading: a scheduler must not be ended, nor stopped, by its output.
 _LOGGER = """\
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 log={log}
 exec 6>>"$log" 5>&-
 {{ cat <&4 & cat <&3; wait; }} | {{
-  while had=$(wc -c <"$log") && dd bs=8k count=512 >&6 2>/dev/null && has=$(wc -c <"$log") && [ "$has" -gt "$had" ]; do
-    [ "$has" -lt {turn} ] || {{ mv -f "$log" "$log.1" && exec 6>>"$log"; }}
+  has=$(wc -c <"$log") last= pieces=1
+  while had=$has && dd bs=64k count=$pieces >&6 2>/dev/null && has=$(wc -c <"$log") && [ "$has" -gt "$had" ]; do
+    now=$(date +%s)
+    echo "$now $has" 2>/dev/null >>"$log.times"
+    [ "$now" = "$last" ] && pieces=16 || pieces=1
+    last=$now
+    [ "$has" -lt {turn} ] || {{ mv -f "$log.times" "$log.1.times"; mv -f "$log" "$log.1" && exec 6>>"$log" && has=0; }}
   done
   cat >/dev/null
 }}
@@ -71,7 +77,45 @@ def older(path: Path) -> Path:
     return path.with_name(f"{path.name}.1")
 
 
-def read_log(path: Path, tail: int | None, begin: int = 0) -> Iterator[bytes]:
+def list_files(path: Path) -> list[Path]:
+    """Everything that the logger may have written."""
+    return [one for log in (path, older(path)) for one in (log, _times(log))]
+
+
+class Position(NamedTuple):
+    """Where to begin in a log; only where that is its beginning, there is something of the older one before it."""
+
+    here: int = 0
+    older: int = 0
+
+
+BEGINNING = Position()
+
+
+def find_position(path: Path, since: float) -> Position | None:
+    """Before what came since a moment, and a second of what came before it at most; None where no times were noted."""
+    here, before = _find_end(path, since), _find_end(older(path), since)
+    if here is None and before is None:
+        return None
+    return Position(here or 0, before or 0)
+
+
+def _find_end(log: Path, since: float) -> int | None:
+    """How long a log surely was before a moment; None where nobody noted that."""
+    try:
+        notes = [line.split() for line in _times(log).read_text().splitlines()]
+    except FileNotFoundError:
+        return None
+    whole = [note for note in notes if len(note) == 2 and all(number.isdigit() for number in note)]
+    ends = [int(end) for when, end in whole if int(when) + 1 <= since]
+    return ends[-1] if ends else 0
+
+
+def _times(log: Path) -> Path:
+    return log.with_name(f"{log.name}.times")
+
+
+def read_log(path: Path, tail: int | None, begin: Position = BEGINNING) -> Iterator[bytes]:
     """What is there now, or its last lines, once the logger is done writing if the container has ended."""
     with path.open("rb") as log:
         yield from _begin(log, path, tail, begin)
@@ -87,7 +131,9 @@ def wait_settled(path: Path) -> None:
             changes.forget()
 
 
-def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> Iterator[tuple[bytes, int]]:
+def follow_log(
+    path: Path, tail: int | None, ending: Ending, begin: Position = BEGINNING
+) -> Iterator[tuple[bytes, int]]:
     """What is there and what comes, each piece with where it ends, until the container's end and its last words."""
     with ExitStack() as stack:
         log = stack.enter_context(path.open("rb"))
@@ -116,8 +162,9 @@ def follow_log(path: Path, tail: int | None, ending: Ending, begin: int = 0) -> 
             raise ending.failure
 
 
-def _begin(log: BinaryIO, path: Path, tail: int | None, begin: int) -> Iterator[bytes]:
+def _begin(log: BinaryIO, path: Path, tail: int | None, position: Position) -> Iterator[bytes]:
     """Go to where reading begins; what is to be read of the older log comes out."""
+    begin = position.here
     if begin > log.seek(0, os.SEEK_END):  # there was a turn since
         begin = 0
     found = _seek_tail(log, tail, begin)
@@ -131,7 +178,7 @@ def _begin(log: BinaryIO, path: Path, tail: int | None, begin: int) -> Iterator[
         before.seek(-1, os.SEEK_END)
         cut = before.read(1) != b"\n"  # a turn may come in the middle of a line, which ends in the newer log
         if missing is None or missing + cut > 0:
-            _seek_tail(before, None if missing is None else missing + cut)
+            _seek_tail(before, None if missing is None else missing + cut, position.older)
             yield from _read_rest(before)
 
 

@@ -2,7 +2,6 @@
 
 import click
 
-from schedkit.errors import UnavailableError
 from schedkit.schedctl.choosing import choose_container
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.durations import parse_since
@@ -34,8 +33,4 @@ def command(session: Session, id: str | None, follow: bool, tail: int | None, si
     """
     begin = None if since is None else parse_since(since, session.machine.now())
     runtime, container = choose_container(session, id)
-    if begin is not None and runtime.driver == "containerd":
-        raise UnavailableError(
-            "the output of a container of containerd is kept without times", hint="take its last lines: --tail N"
-        )
     write_logs(session, runtime, container.id, follow=follow, tail=tail, since=begin)
