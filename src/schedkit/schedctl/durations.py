@@ -37,9 +37,13 @@ class Duration(click.types.FloatParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = parse_duration(str(value))
-        if seconds is None or not self._least <= seconds <= MOST_SECONDS or seconds <= self._above:
+        if seconds is None:
+            self.fail(f"{value!r} is not a time: 90s, 10m or 1h30m.", param, ctx)
+        if seconds > MOST_SECONDS:
+            self.fail(f"{value!r} is too long: a day at most.", param, ctx)
+        if seconds < self._least or seconds <= self._above:
             least = f"more than {self._above:g} s" if self._above > -inf else f"at least {self._least:g} s"
-            self.fail(f"{value!r} is not a time: 90s, 10m or 1h30m, {least}, at most a day.", param, ctx)
+            self.fail(f"{value!r} is too short: {least}.", param, ctx)
         return seconds
 
 

@@ -72,7 +72,8 @@ def find_subject(session: Session, name: str | None) -> Subject:
     what = f"{name} does not run, and is not enabled" if name else "no scheduler runs, and none is enabled"
     if observed.hidden:
         raise unseen(what, observed.hidden)
-    raise NotFoundError(what, hint=f"`schedctl switch {name or 'NAME'}` takes the newest version")
+    verb = "switch" if observed.running else "run"
+    raise NotFoundError(what, hint=f"`schedctl {verb} {name or 'NAME'}` takes the newest version")
 
 
 def fetch_newest(session: Session, subject: Subject) -> Newest:

@@ -247,16 +247,16 @@ def test_stop_all_does_not_claim_that_nothing_is_where_it_could_not_ask(
     assert "docker does not respond" in result.exception.message
 
 
-@pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "-1"])
+@pytest.mark.parametrize("seconds", ["inf", "nan", "1e12", "-1", "2d"])
 @pytest.mark.parametrize("words", ["run scx_rusty --timeout", "switch scx_rusty --timeout", "stop --timeout"])
 def test_time_that_nobody_can_wait_for_is_refused(runtime: FakeRuntime, words: str, seconds: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a time"):
+    with pytest.raises(click.BadParameter, match=r"is not a time|is too short|is too long"):
         call(*words.split(), seconds)
 
 
 @pytest.mark.parametrize("seconds", ["inf", "nan", "0"])
 def test_interval_that_never_comes_is_refused(runtime: FakeRuntime, seconds: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a time"):
+    with pytest.raises(click.BadParameter, match=r"is not a time|is too short|is too long"):
         call("watch", "--count", "1", "--interval", seconds)
 
 

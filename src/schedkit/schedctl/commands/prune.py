@@ -39,6 +39,8 @@ def command(session: Session, dry_run: bool) -> None:
         lambda: {"removed": [image_fields(one) for one in removed], "bytes": freed, "dry_run": dry_run},
         lambda: "\n".join(
             [*(f"{describe(one)} {verb} from {one.driver}" for one in removed), f"{format_bytes(freed)} in all"]
+            if removed
+            else ["nothing to remove"]
         ),
     )
     for one in failed:
