@@ -357,6 +357,24 @@ def test_list_marks_what_is_here(runtime: FakeRuntime) -> None:
     assert "scx_rusty" in next(line for line in call("list").stdout.splitlines() if "attached" in line)
 
 
+@pytest.mark.parametrize(
+    ("observed", "attached"),
+    [
+        (OBSERVED._replace(managed=()), True),  # whoever started it
+        (OBSERVED._replace(managed=(), kernel=KernelState(State.DISABLED)), False),
+        (OBSERVED._replace(managed=(), kernel=KernelState(State.ENABLED, ops="other")), False),
+        (OBSERVED._replace(managed=(), unreachable=(HIDDEN,), kernel=KernelState(State.ENABLED, ops="other")), None),
+        (OBSERVED._replace(managed=(), kernel=KernelState(Unknown("no"))), None),
+    ],
+)
+def test_list_tells_what_the_kernel_has(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, observed: Any, attached: bool | None
+) -> None:
+    monkeypatch.setattr(managed, "observe", lambda *_: observed)
+    rows = {row["name"]: row["attached"] for row in read("list")["schedulers"]}
+    assert rows["scx_rusty"] is attached
+
+
 def test_list_does_not_claim_to_know_what_a_silent_driver_has(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

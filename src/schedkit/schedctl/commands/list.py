@@ -1,14 +1,16 @@
 """`schedctl list`: the catalog."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from schedkit.errors import SchedkitError
-from schedkit.host.model import Attachment, Managed
+from schedkit.host.model import Attachment, Observed
+from schedkit.kernel.names import is_same_scheduler
+from schedkit.kernel.state import State
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.session import Session
+from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
     from schedkit.images.reference import Reference
@@ -54,8 +56,7 @@ def command(session: Session, wide: bool, everything: bool) -> None:
 
 def _gather(session: Session) -> list[SchedulerRow]:
     entries = sorted(session.catalog.entries.values(), key=lambda entry: entry.name)
-    pulled, managed = _ask_runtimes(session)
-    attached = None if managed is None else {one.scheduler: one.attachment for one in managed}
+    pulled, observed = _ask_runtimes(session)
     return [
         SchedulerRow(
             name=entry.name,
@@ -65,14 +66,14 @@ def _gather(session: Session) -> list[SchedulerRow]:
             origin=entry.origin,
             hidden=entry.hidden,
             pulled=None if pulled is None else _is_pulled(session, entry.image, pulled),
-            attached=None if attached is None else _is_attached(attached.get(entry.name)),
+            attached=_is_attached(entry.name, observed),
         )
         for entry in entries
     ]
 
 
-def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Managed] | None]:
-    """Repositories that are pulled and what runs; None if somebody who may know does not answer."""
+def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Observed]:
+    """Repositories that are pulled, None if somebody who may know does not answer; and what runs."""
     from schedkit.host.managed import observe
 
     observed = observe(session.machine, session.runtimes)
@@ -85,7 +86,7 @@ def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Sequence[Man
     hidden = session.runtimes.hidden
     for one in hidden:
         session.talk.warn(f"{one}: what it has is not known")
-    return (None if hidden else frozenset(repositories)), (None if hidden else observed.managed)
+    return (None if hidden else frozenset(repositories)), observed
 
 
 def _is_pulled(session: Session, image: "Reference", pulled: frozenset[str]) -> bool:
@@ -94,8 +95,17 @@ def _is_pulled(session: Session, image: "Reference", pulled: frozenset[str]) -> 
     return not pulled.isdisjoint(f"{registry}/{path}" for registry, path in places)
 
 
-def _is_attached(attachment: Attachment | None) -> bool | None:
-    return None if attachment is Attachment.UNKNOWN else attachment is Attachment.YES
+def _is_attached(name: str, observed: Observed) -> bool | None:
+    """Whether the kernel has it, in a container of ours or by whomever."""
+    kernel = observed.kernel
+    if kernel.state in (State.DISABLED, State.UNSUPPORTED):
+        return False
+    if isinstance(kernel.ops, str) and is_same_scheduler(name, kernel.ops):
+        return True
+    found = [one.attachment for one in observed.running if one.scheduler == name]
+    if Attachment.YES in found:
+        return True
+    return None if observed.hidden or isinstance(kernel.state, Unknown) or Attachment.UNKNOWN in found else False
 
 
 def _text(rows: list[SchedulerRow], session: Session, *, wide: bool) -> str:
