@@ -3,8 +3,9 @@
 import pytest
 
 from schedkit.sked.api.patterns import DNS_SUBDOMAIN, LABEL_VALUE, matches
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.selectors import InvalidSelectorError
-from schedkit.sked.controller.claims import make_claims, make_slot
+from schedkit.sked.controller.claims import make_claims
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import make_claim, make_resource, require
 

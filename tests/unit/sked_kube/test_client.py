@@ -27,7 +27,7 @@ from schedkit.sked.kube.errors import (
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Object
 from schedkit.sked.kube.resources import Resource
-from tests.unit.sked_kube.tools import Naps, fake_client, status
+from tests.unit.sked_kube.tools import Naps, fake_client, fake_server, status
 
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 GOOD = {"metadata": {"name": "a"}}
@@ -297,5 +297,18 @@ def test_text_is_read_up_to_a_limit_and_asked_for_once() -> None:
             with pytest.raises(ApiError, match="get log of Node a"):
                 await fetch()
         assert len(script.requests) == 2
+
+    asyncio.run(test())
+
+
+def test_program_of_a_person_tries_less_often_and_patches_under_its_own_name() -> None:
+    async def test() -> None:
+        script = Script(*(status(503, "ServiceUnavailable") for _ in range(ATTEMPTS)))
+        async with fake_server(script) as address:
+            access = Access(server=address, credentials=FixedCredentials(ApiIdentity()))
+            async with Client(access, sleep=Naps(), attempts=2) as client:
+                with pytest.raises(ApiError, match="patch Node a"):
+                    await client.patch(NODES, Object, "a", {}, field_manager="someone")
+        assert [request.query["fieldManager"] for request in script.requests] == ["someone", "someone"]
 
     asyncio.run(test())

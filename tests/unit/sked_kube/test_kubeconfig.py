@@ -207,3 +207,14 @@ def test_proxy_comes_from_the_environment_but_not_for_this_host_or_exceptions() 
 def test_access_does_not_show_its_secrets(tmp_path: Path) -> None:
     assert SECRET not in repr(read(tmp_path))
     assert SECRET not in repr(asyncio.run(read(tmp_path).credentials.fetch()))
+
+
+def test_context_that_is_asked_for_comes_before_the_current_one_and_before_the_cluster(tmp_path: Path) -> None:
+    home = tmp_path / ".kube"
+    home.mkdir()
+    path = write_config(home)
+    in_pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": str(tmp_path)}
+    assert read_access({}, kubeconfig=path, context="two").server == "https://there:6443"
+    assert read_access(in_pod, context="two").server == "https://there:6443"
+    with pytest.raises(ConfigError, match="no context 'absent'"):
+        read_access({}, kubeconfig=path, context="absent")

@@ -1,10 +1,10 @@
 """Claims: what each resource wants of which nodes, and who comes first where two of them want the same."""
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
 from schedkit.sked.api.kubernetes import Toleration
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.rollout_types import Rollout
 from schedkit.sked.api.selectors import Selector
 from schedkit.sked.api.types import SchedExt
@@ -13,7 +13,6 @@ from schedkit.sked.controller.objects import Node
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.kube.objects import Key
 
-LABEL_LENGTH = 63
 Identity = tuple[Key, int]  # a resource, and which of its pools
 Rank = tuple[int, str, Key, int]
 
@@ -82,13 +81,3 @@ def make_claims(resource: SchedExt, ceiling: int | None = None) -> tuple[Claim, 
         Claim(resource, workload, place, priority, workload.parse_selector())
         for place, workload in enumerate(resolve_workloads(resource))
     )
-
-
-def make_slot(daemonset: Key) -> str:
-    """A label's value that names a DaemonSet, and no other: a namespace has no dots, so the first one ends it."""
-    value = f"{daemonset.namespace}.{daemonset.name}"
-    if len(value) <= LABEL_LENGTH:
-        return value
-    digest = hashlib.sha256(value.encode()).hexdigest()[:10]
-    # With a character that names do not have, so that it is nobody's name.
-    return f"{value[: LABEL_LENGTH - len(digest) - 1]}_{digest}"

@@ -56,10 +56,12 @@ class Client:
         *,
         registry: MetricsRegistry | None = None,
         user_agent: str = FIELD_MANAGER,
+        attempts: int = ATTEMPTS,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.namespace = access.namespace
         self._connection = Connection(access, registry, user_agent)
+        self._attempts = attempts
         self._sleep = sleep
 
     async def __aenter__(self) -> Self:
@@ -129,11 +131,12 @@ class Client:
         namespace: str = "",
         status: bool = False,
         kind: Literal["merge", "json"] = "merge",
+        field_manager: str = FIELD_MANAGER,
     ) -> Answer:
         """Change parts of an object; a resourceVersion in a merge patch makes it conditional."""
         path = resource.path(namespace, name, "status" if status else "")
         doing = f"patch {_describe(resource, namespace, name)}"
-        query = {"fieldManager": FIELD_MANAGER}
+        query = {"fieldManager": field_manager}
         repeatable = kind == "merge"  # a JSON patch may append: twice is not the same as once
         return await self._write(
             "PATCH", path, doing, type, body=body, query=query, repeatable=repeatable, content_type=_PATCH_TYPES[kind]
@@ -222,7 +225,7 @@ class Client:
         repeatable: bool = True,
     ) -> bytes:
         backoff = Backoff(RETRY_BASE_SECONDS, RETRY_CAP_SECONDS)
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             try:
                 async with self._connection.open(
                     method,
@@ -235,7 +238,7 @@ class Client:
                 ) as response:
                     return await response.read()
             except (ApiError, ConnectionLostError) as error:
-                if attempt == ATTEMPTS or not may_repeat(error, repeatable=repeatable):
+                if attempt == self._attempts or not may_repeat(error, repeatable=repeatable):
                     raise
                 delay = backoff.next_delay()
                 if isinstance(error, ApiError) and error.retry_after:

@@ -42,21 +42,26 @@ def read_access(
     environment: Mapping[str, str],
     *,
     kubeconfig: Path | None = None,
+    context: str = "",
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
-    """Find the way as kubectl and controller-runtime do: the given file, $KUBECONFIG, the cluster, ~/.kube/config."""
+    """Find the way as kubectl and controller-runtime do: the given file, $KUBECONFIG, the cluster, ~/.kube/config.
+
+    `context` is used in place of the current one; only a kubeconfig has any.
+    """
     if kubeconfig is not None:
         paths, must_exist = [kubeconfig], True
     elif environment.get("KUBECONFIG"):
         paths, must_exist = [Path(part) for part in environment["KUBECONFIG"].split(":") if part], False
-    elif environment.get("KUBERNETES_SERVICE_HOST"):
+    elif environment.get("KUBERNETES_SERVICE_HOST") and not context:
         return read_service_account(environment, service_account)
     else:
         paths, must_exist = [Path(environment.get("HOME", "/")) / ".kube" / "config"], False
     if not must_exist and not any(path.exists() for path in paths):
         hint = "set KUBECONFIG, or run in a pod with a service account"
         raise ConfigError(f"there is no kubeconfig: {', '.join(map(str, paths))} not found", hint=hint)
-    return make_access(choose_context(read_kubeconfig(paths, must_exist=must_exist)), environment)
+    config = read_kubeconfig(paths, must_exist=must_exist)
+    return make_access(choose_context(config, context), environment)
 
 
 def read_service_account(environment: Mapping[str, str], folder: Path = SERVICE_ACCOUNT) -> Access:

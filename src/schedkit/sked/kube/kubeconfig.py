@@ -146,9 +146,9 @@ def parse_kubeconfig(text: str, origin: str) -> KubeConfig:
         raise ConfigError(f"kubeconfig {origin} is not understood: {error}") from None
 
 
-def choose_context(config: KubeConfig) -> Chosen:
-    """The current context, with what it names."""
-    name = config.current_context
+def choose_context(config: KubeConfig, context: str = "") -> Chosen:
+    """The context of that name, or the current one, with what it names."""
+    name = context or config.current_context
     if not name:
         hint = "choose one with `kubectl config use-context`"
         raise ConfigError("the kubeconfig names no current context", hint=hint)
@@ -158,12 +158,12 @@ def choose_context(config: KubeConfig) -> Chosen:
     if name not in contexts:
         known = ", ".join(sorted(contexts)) or "none"
         raise ConfigError(f"the kubeconfig has no context {name!r}", hint=f"there are: {known}")
-    context = contexts[name]
-    if context.cluster not in clusters:
-        raise ConfigError(f"context {name!r} names the cluster {context.cluster!r}, which the kubeconfig does not have")
-    if context.user and context.user not in users:
-        raise ConfigError(f"context {name!r} names the user {context.user!r}, which the kubeconfig does not have")
-    return Chosen(context, clusters[context.cluster], users.get(context.user, KubeconfigUser()))
+    found = contexts[name]
+    if found.cluster not in clusters:
+        raise ConfigError(f"context {name!r} names the cluster {found.cluster!r}, which the kubeconfig does not have")
+    if found.user and found.user not in users:
+        raise ConfigError(f"context {name!r} names the user {found.user!r}, which the kubeconfig does not have")
+    return Chosen(found, clusters[found.cluster], users.get(found.user, KubeconfigUser()))
 
 
 def read_pem(path: str | None, data: str | None, what: str) -> bytes | None:
