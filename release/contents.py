@@ -16,7 +16,12 @@ from schedkit import __version__
 LIBRARY = "opt/schedkit/lib"
 DOCUMENTATION = "usr/share/doc/schedkit"
 # The commands behind the programs, for their manual and completions; a test compares this with [project.scripts].
-COMMANDS = {"schedctl": ("schedkit.schedctl.group", "schedctl"), "sked": ("schedkit.sked.cli", "sked")}
+COMMANDS = {
+    "schedctl": ("schedkit.schedctl.group", "schedctl"),
+    "sked": ("schedkit.sked.cli", "sked"),
+    "kubectl-scx": ("schedkit.sked.plugin.group", "scx"),
+}
+HELPERS = {"kubectl_complete-scx"}  # programs that only other programs call
 COMPLETIONS = {
     "bash": "usr/share/bash-completion/completions/{}",
     "zsh": "usr/share/zsh/vendor-completions/_{}",

@@ -207,7 +207,7 @@ def _translate(error: Exception, name: str) -> tuple[SchedkitError, ExitCode]:
         told = f"the input is not text: {error.reason} at byte {error.start}"
         return BadDataError(told), ExitCode.BAD_DATA
     if isinstance(error, ModuleNotFoundError):  # what only some users need is an extra of the distribution
-        whole = "'schedkit[sked]'" if name == "sked" else "--force-reinstall schedkit"
+        whole = "'schedkit[sked]'" if name in ("sked", "kubectl scx") else "--force-reinstall schedkit"
         hint = f"install all of it: pip install {whole}"
         return UnavailableError(f"{name} needs the Python package {error.name}", hint=hint), ExitCode.UNAVAILABLE
     return (

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from schedkit import __version__
-from schedkit.cli import run_program
+from schedkit.cli import run_command, run_program
 from schedkit.errors import BadDataError, NotFoundError, UsageError, clean, tell
 from schedkit.sked.go_flags import GoCommand, choose_logging, switch, zap_options
 from schedkit.sked.trust_options import read_trust_options, trust_options
@@ -229,6 +229,17 @@ def verify(files: tuple[str, ...], **others: Any) -> None:
 
     resources = parse_resources([_read_manifest(file) for file in files])
     tell_images(resources, read_trust_options(others), click.echo)
+
+
+@sked.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]...")
+def kubectl(words: tuple[str, ...]) -> int:
+    """Do what `kubectl scx` does, where there is no kubectl: follow and steer rollouts, explain nodes."""
+    from schedkit.sked.plugin.group import scx
+
+    return run_command(scx, "sked kubectl", list(words))
 
 
 def _read_manifest(file: str) -> "ManifestText":

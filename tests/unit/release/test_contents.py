@@ -16,6 +16,7 @@ from release.contents import (
     COMMANDS,
     EXAMPLE_CONFIG,
     EXAMPLE_POLICY,
+    HELPERS,
     load_command,
     read_scripts,
     render_completions,
@@ -36,8 +37,9 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_program_has_a_command_for_its_manual() -> None:
-    assert read_scripts(ROOT).keys() == COMMANDS.keys()
-    assert {f"usr/bin/{name}" for name in COMMANDS} == render_programs(read_scripts(ROOT), "3.13").keys()
+    programs = COMMANDS.keys() | HELPERS
+    assert read_scripts(ROOT).keys() == programs
+    assert {f"usr/bin/{name}" for name in programs} == render_programs(read_scripts(ROOT), "3.13").keys()
 
 
 def test_every_command_has_a_page_and_every_option_is_on_it() -> None:

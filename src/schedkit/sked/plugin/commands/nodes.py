@@ -1,0 +1,29 @@
+"""`kubectl scx nodes`: what each node's kernel runs."""
+
+import click
+
+from schedkit.sked.plugin.options import PluginCommand, output_option, run
+
+
+@click.command(
+    cls=PluginCommand,
+    short_help="List the nodes and what their kernels run.",
+    epilog="""
+    kubectl scx nodes
+    kubectl scx nodes --problems
+    kubectl scx nodes -l pool=large -o json
+    """,
+)
+@click.option("-l", "--selector", default="", metavar="LABELS", help="Only nodes with these labels, as kubectl has it.")
+@click.option("--problems", is_flag=True, help="Only nodes of which there is something to note.")
+@output_option
+def nodes(selector: str, problems: bool, output: str) -> None:
+    """List the nodes: kernel, state of its slot, attached scheduler, whose it is, since when, fit, quarantine.
+
+    STATE is the kernel's own word; with a question mark it is from before the node's agent stopped reporting.
+    """
+    from schedkit.sked.plugin.nodes import gather_nodes, render_nodes
+    from schedkit.sked.plugin.output import now, show
+
+    lines = [line for line in run(lambda session: gather_nodes(session, selector)) if line.notes or not problems]
+    show(output, "nodes", lines, lambda: render_nodes(lines, now()) if lines else "")
