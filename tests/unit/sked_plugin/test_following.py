@@ -20,7 +20,9 @@ class Terminal(io.StringIO):
     [
         (RUNS, RUNS, ""),
         (RUNS, RUNS._replace(slot="pending"), "the old scheduler leaves"),
-        (RUNS._replace(slot="pending"), NodeSight(slot="pending", state="disabled", attachment=1), "kernel: disabled"),
+        (RUNS._replace(slot="pending"), NodeSight(slot="pending", state="disabled", attachment=1), "rusty left"),
+        (RUNS, NodeSight(slot="web-a", state="disabled", left="stall", attachment=1), "rusty left: stall"),
+        (NodeSight(), NodeSight(state="enabling"), "kernel: enabling"),
         (NodeSight(), NodeSight(slot="web-b"), "gets web-b"),
         (RUNS, RUNS._replace(ops="lavd", attachment=2), "lavd attached"),
         (RUNS, RUNS._replace(attachment=2), "rusty attached"),

@@ -109,6 +109,9 @@ def test_why_says_of_each_part_that_it_could_not_be_read() -> None:
     refused = Unknown("you may not")
     text = tell(node=refused, report=refused, agents=refused, pods=refused, resources=refused)
     assert text.count("you may not") == 5
+    assert make_evidence().is_whole
+    assert not make_evidence(agents=refused).is_whole
+    assert not make_evidence(logs={"web-x": refused}).is_whole
     assert "is not known" in text
     log = tell(pods=[make_pod()], logs={"web-x": Unknown("no answer")})
     assert "Its log could not be read: no answer." in log

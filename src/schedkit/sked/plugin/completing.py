@@ -39,7 +39,9 @@ def complete_namespace(context: "click.Context", _parameter: "click.Parameter", 
 
 def complete_revision(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
     """Revisions of the resource that was named before."""
-    return _offer(context, start, lambda session: _list_revisions(session, str(context.params.get("name") or "")))
+    # An option that still lacks its value keeps click from telling what the words before it are.
+    name = context.params.get("name") or next(iter(context.args), "")
+    return _offer(context, start, lambda session: _list_revisions(session, str(name)))
 
 
 def complete_context(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":

@@ -44,19 +44,27 @@ class NodeEvidence(NamedTuple):
     resources: Sequence[SchedExt] | Unknown
     logs: dict[str, CrashLog | Unknown]  # by the pod's name, of those that ended
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything could be read."""
+        return not any(isinstance(part, Unknown) for part in (*self, *self.logs.values()))
+
 
 async def gather_evidence(session: PluginSession, name: str) -> NodeEvidence:
     """Ask for everything at once."""
-    here = f"spec.nodeName={name}"
-    node, report, agents, pods, resources = await asyncio.gather(
+    here, nowhere = f"spec.nodeName={name}", "spec.nodeName="  # the latter: of pods that wait for a place
+    node, report, agents, pods, waiting, resources = await asyncio.gather(
         attempt(_fetch(session.client.fetch(NODES, ClusterNode, name))),
         attempt(_fetch(session.client.fetch(REPORTS, SchedExtNode, name))),
         attempt(session.fetch_all(PODS, ScheduledPod, labels=AGENT_LABELS, fields=here)),
         attempt(session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields=here)),
+        attempt(session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields=nowhere)),
         attempt(session.fetch_all(SCHEDEXTS, SchedExt)),
     )
     if node is None and (report is None or isinstance(report, Unknown)):
         raise NotFoundError(f"there is no node {name}", hint="`kubectl scx nodes` lists them")
+    if not isinstance(pods, Unknown) and not isinstance(waiting, Unknown):
+        pods = [*pods, *(pod for pod in waiting if pod.node == name)]
     ended = [pod for pod in pods if has_ended(pod)] if not isinstance(pods, Unknown) else []
     logs = await asyncio.gather(*(attempt(_fetch_log(session, pod)) for pod in ended))
     names = [pod.metadata.name for pod in ended]

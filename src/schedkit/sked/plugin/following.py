@@ -1,6 +1,7 @@
 """`status -w`: a rollout followed by watches, a line for each node that changes, until it is over."""
 
 import asyncio
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from schedkit.sked.plugin.objects import NODES, REPORTS, SCHEDEXTS, ClusterNode
 from schedkit.sked.plugin.output import now
 from schedkit.sked.plugin.rollouts import ENDS, Progress, list_claims, read_progress
 from schedkit.sked.plugin.session import PluginSession
-from schedkit.sked.plugin.telling import advise, describe_end, describe_progress
+from schedkit.sked.plugin.telling import advise, describe_end, describe_failure, describe_progress
 
 # So long a finished rollout is watched for a request that the operator has not taken up: it may be one it ignores.
 REQUEST_SECONDS = 30.0
@@ -30,6 +31,7 @@ class NodeSight(NamedTuple):
     state: str = ""  # what its kernel says
     ops: str = ""
     attachment: int | None = None
+    left: str = ""  # why the last scheduler left, where that is known
     quarantined: str = ""
 
 
@@ -51,6 +53,8 @@ class Screen:
         """How far it is; where nothing can be drawn again, a line when that has changed."""
         text = clean(text)
         if self.live:
+            columns = shutil.get_terminal_size().columns
+            text = text if len(text) < columns else f"{text[: columns - 2]}…"  # one that wraps cannot be drawn again
             self._last = text
             self._write(f"{CLEAR_LINE}{text}")
         elif text != self._last:
@@ -96,7 +100,7 @@ class Follower:
         self._resource: SchedExt | None = first
         self._known: dict[str, NodeSight] = {}
         self._changed = asyncio.Event()
-        self._message = ""
+        self._told: set[str] = set()
         metadata = first.metadata
         self._resources = Informer(
             session.client,
@@ -166,10 +170,10 @@ class Follower:
             if told := describe_change(self._known.get(name, NodeSight()), seen.get(name)):
                 self._screen.line(f"{now():%H:%M:%S}  {name}  {told}")
         self._known = seen
-        message = "; ".join(dict.fromkeys(pool.message for pool in self.progress.pools if pool.message))
-        if message and message != self._message:
-            self._message = message
-            self._screen.line(f"{now():%H:%M:%S}  {message}")
+        news = dict.fromkeys(text for pool in self.progress.pools for text in (pool.message, describe_failure(pool)))
+        for text in [text for text in (*news, advise(self.progress)) if text and text not in self._told]:
+            self._screen.line(f"{now():%H:%M:%S}  {text}")
+        self._told = {*news, advise(self.progress)}
         # Where it cannot be drawn again, a line that differs by its age alone would tell nothing.
         moment = now() if self._screen.live else None
         bars = [describe_progress(pool, moment) for pool in self.progress.pools]
@@ -212,6 +216,7 @@ def _see(node: ClusterNode | None, report: SchedExtNode | None, slot: str) -> No
         state=kernel.state if kernel else "",
         ops=kernel.ops if kernel else "",
         attachment=kernel.enable_seq if kernel else None,
+        left=report.status.last_detach.reason if report and report.status.last_detach else "",
         quarantined=(quarantine.reason or "no reason is told") if quarantine else "",
     )
 
@@ -229,9 +234,17 @@ def describe_change(old: NodeSight, new: NodeSight | None) -> str:
         }
         told.append(words.get(new.slot, lambda: f"gets {new.slot}")())
     if (new.state, new.attachment) != (old.state, old.attachment) and new.state:
-        told.append(f"{new.ops} attached" if new.state == "enabled" and new.ops else f"kernel: {new.state}")
+        told.append(_describe_kernel(old, new))
     if new.quarantined and new.quarantined != old.quarantined:
         told.append(f"in quarantine: {new.quarantined}")
     if old.quarantined and not new.quarantined:
         told.append("quarantine lifted")
     return ", ".join(told)
+
+
+def _describe_kernel(old: NodeSight, new: NodeSight) -> str:
+    if new.state == "enabled":
+        return f"{new.ops or 'a scheduler of unknown name'} attached"
+    if new.state == "disabled" and old.ops:
+        return f"{old.ops} left" + (f": {new.left}" if new.left else "")
+    return f"kernel: {new.state}"

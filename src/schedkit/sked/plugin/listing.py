@@ -1,4 +1,4 @@
-"""Lists that several commands begin with: resources, their revisions, nodes and their reports."""
+"""The list that several commands begin with."""
 
 import sys
 

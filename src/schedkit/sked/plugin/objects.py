@@ -2,6 +2,7 @@
 
 import msgspec
 
+from schedkit.sked.api.kubernetes import NODE_NAME_FIELD, Affinity
 from schedkit.sked.api.names import GROUP, KIND, NODE_KIND, NODE_PLURAL, PLURAL, VERSION
 from schedkit.sked.api.node_types import NodeQuarantine
 from schedkit.sked.api.requests import NONE, QUARANTINE, SLOT
@@ -118,6 +119,7 @@ class _Container(Model, frozen=True):
 
 class _PodSpec(Model, frozen=True):
     node_name: str = ""
+    affinity: Affinity | None = None
     containers: tuple[_Container, ...] = ()
 
 
@@ -139,6 +141,19 @@ class ScheduledPod(Model, frozen=True):
     @property
     def is_ready(self) -> bool:
         return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+
+    @property
+    def node(self) -> str:
+        """The node it runs on; of one that waits for a place, the node its DaemonSet made it for."""
+        affinity = self.spec.affinity.node_affinity if self.spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        meant = (
+            requirement.values[0]
+            for term in (required.node_selector_terms if required else ())
+            for requirement in term.match_fields
+            if requirement.key == NODE_NAME_FIELD and len(requirement.values) == 1
+        )
+        return self.spec.node_name or next(meant, "")
 
     @property
     def daemonset(self) -> str:

@@ -177,6 +177,9 @@ def _describe_pod(pod: ScheduledPod, moment: datetime) -> str:
 def _tell_containers(pod: ScheduledPod, moment: datetime) -> Iterator[str]:
     if pod.status.reason or pod.status.message:
         yield f"{pod.status.reason}: {pod.status.message}".strip(": ")
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            yield f"The node does not take it: {condition.message or condition.reason}"
     for one in pod.status.container_statuses:
         if one.state.waiting and one.state.waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
             told = f": {one.state.waiting.message}" if one.state.waiting.message else ""

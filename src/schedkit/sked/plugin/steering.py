@@ -66,7 +66,7 @@ def retry(resource: SchedExt) -> tuple[Patch, str]:
 def refresh(resource: SchedExt) -> tuple[Patch, str]:
     """Have the images resolved and judged again."""
     name = resource.metadata.name
-    if not is_verifying(resource):
+    if resource.status.observed_generation and not is_verifying(resource):
         raise NothingToDoError(
             f"sked resolves no images of {name}: it does not verify images in this cluster",
             hint="docs/sked/verification.md says how to have images verified",

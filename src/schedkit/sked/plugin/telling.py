@@ -24,7 +24,7 @@ def _make_row(one: Progress, pool: PoolProgress, moment: datetime) -> tuple[str,
     return (
         one.name + (f" ({pool.pool})" if pool.pool else ""),
         pool.state if pool.phase or pool.state == WAITING else "-",
-        age(pool.since, moment),
+        age(pool.since, moment) if pool.state != WAITING else "-",
         describe_step(pool) if pool.phase else "-",
         f"{nodes.updated}/{pool.desired}",
         f"{nodes.attached}/{pool.desired}",
@@ -70,6 +70,8 @@ def describe_progress(pool: PoolProgress, moment: datetime | None) -> str:
     bar = f"{render_bar(nodes.updated, pool.desired)} {nodes.updated}/{pool.desired} updated, {nodes.attached} attached"
     for count, word in ((nodes.failed, "failed"), (nodes.quarantined, "quarantined"), (nodes.skipped, "skipped")):
         bar += f", {count} {word}" if count else ""
+    if pool.state == WAITING:
+        return f"{bar}, as the operator has yet to see the newest spec"
     if not pool.phase:
         return f"{bar}, {pool.state}"
     since = age(pool.since, moment) if moment else ""
@@ -123,4 +125,4 @@ def advise(one: Progress) -> str:
 
 
 def _describe_gap(gap: RolloutGap) -> str:
-    return f"median {format_milliseconds(gap.median_milliseconds)}, worst {format_milliseconds(gap.worst_milliseconds)}"
+    return f"{format_milliseconds(gap.median_milliseconds)}, worst {format_milliseconds(gap.worst_milliseconds)}"

@@ -1,10 +1,11 @@
 """`kubectl scx history`: what can be gone back to."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from schedkit.errors import UsageError
+from schedkit.errors import UsageError, tell
 from schedkit.sked.plugin.completing import complete_resource
 from schedkit.sked.plugin.options import PluginCommand, everywhere_option, output_option, run
 
@@ -36,6 +37,8 @@ def history(name: str | None, everywhere: bool, output: str) -> None:
     from schedkit.sked.plugin.output import now, show
 
     found = run(lambda session: _gather(session, name, everywhere))
+    if not found:
+        tell(f"there are no revisions{f' of {name}' if name else ''}", sys.stderr)
     show(output, "revisions", found, lambda: render_history(found, now(), everywhere=everywhere) if found else "")
 
 

@@ -1,7 +1,10 @@
 """`kubectl scx nodes`: what each node's kernel runs."""
 
+import sys
+
 import click
 
+from schedkit.errors import tell
 from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
 
@@ -26,4 +29,6 @@ def nodes(selector: str, problems: bool, output: str) -> None:
     from schedkit.sked.plugin.output import now, show
 
     lines = [line for line in run(lambda session: gather_nodes(session, selector)) if line.notes or not problems]
+    if not lines:
+        tell("there is nothing to note of any node" if problems else "there are no such nodes", sys.stderr)
     show(output, "nodes", lines, lambda: render_nodes(lines, now()) if lines else "")

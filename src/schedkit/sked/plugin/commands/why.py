@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.errors import ExitCode
 from schedkit.sked.plugin.completing import complete_node
 from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
@@ -16,14 +17,16 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 )
 @click.argument("node", shell_complete=complete_node)
 @output_option
-def why(node: str, output: str) -> None:
+def why(node: str, output: str) -> int:
     """Tell everything that is known of one node: kernel, agent, slot, quarantine, pods and crash logs, SchedExts.
 
-    What could not be read is told as that: it hides nothing else.
+    What could not be read is told as that, and hides nothing else; the exit code is then 1.
     """
     from schedkit.sked.plugin.explaining import gather_evidence
     from schedkit.sked.plugin.output import now, show
     from schedkit.sked.plugin.sentences import explain, render_sentences
 
-    sentences = explain(run(lambda session: gather_evidence(session, node)), now())
+    evidence = run(lambda session: gather_evidence(session, node))
+    sentences = explain(evidence, now())
     show(output, "sentences", sentences, lambda: render_sentences(sentences))
+    return ExitCode.OK if evidence.is_whole else ExitCode.FAILURE
