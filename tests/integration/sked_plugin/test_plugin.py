@@ -179,7 +179,7 @@ def test_why_joins_report_agent_pod_and_resource(plugin: Plugin) -> None:
     crashed = {"phase": "Running", "containerStatuses": [status | {"lastState": {"terminated": ended}}]}
     plugin.add_pod("web-x", "node-2", {"managed-by": "sked-controller"}, crashed)
     done = plugin.run("why", "node-2")
-    assert "rusty is attached for " in done.stdout
+    assert "rusty has been attached for " in done.stdout
     assert "The node's agent is ready: its report is current." in done.stdout
     assert "It is Ready." in done.stdout
     assert "Its slot belongs to default.web-aaaaaaaaaa: sked set that label." in done.stdout

@@ -82,7 +82,7 @@ def test_text_of_others_does_nothing_to_a_terminal() -> None:
 
 def test_why_tells_of_a_healthy_node_in_a_few_sentences() -> None:
     assert tell().splitlines() == [
-        "kernel      rusty is attached for 10m; it belongs to default/web.",
+        "kernel      rusty has been attached for 10m; it belongs to default/web.",
         "            Linux 6.12.9 can run schedulers.",
         "agent       The node's agent is ready: its report is current.",
         "node        It is Ready.",

@@ -95,7 +95,7 @@ def test_rollback_tells_which_node_what_the_kernel_said_and_what_to_do() -> None
     text = render_progress(read_progress(make_schedext(rollout | {"failedRevision": failed_with("Ejected")})), MOMENT)
     assert text.splitlines() == [
         "default/web: Progressing, 2 of 4 pods are ready",
-        "  [###############...............] 2/4 updated, 1 attached, RolledBack for 2m, step 2/3",
+        "  [###############...............] 2/4 nodes updated, 1 of them attached, RolledBack for 2m, step 2/3",
         "  all nodes run the stable revision",
         "  revision web-aaaaaaaaaa → web-bbbbbbbbbb, example.com/scx_rusty:1",
         "  revision web-bbbbbbbbbb failed on node-3: Ejected: runnable task stall",
@@ -132,8 +132,8 @@ def test_list_has_a_line_for_each_pool() -> None:
     assert [line.split() for line in text.splitlines()] == [
         ["NAMESPACE", "NAME", "ROLLOUT", "SINCE", "STEP", "UPDATED", "ATTACHED", "FAILED", "GAP", "STATUS"],
         ["default", "plain", "-", "-", "-", "4/4", "4/4", "0", "-", "Progressing"],
-        ["default", "web", "(large)", "Progressing", "2m", "all", "nodes", "2/4", "1/4", "0", "-", "Progressing"],
-        ["default", "web", "(small)", "Complete", "2m", "1/3", "2/4", "1/4", "0", "-", "Progressing"],
+        ["default", "web", "(large)", "Progressing", "2m", "all", "nodes", "2/4", "4/4", "0", "-", "Progressing"],
+        ["default", "web", "(small)", "Complete", "2m", "1/3", "2/4", "4/4", "0", "-", "Progressing"],
     ]
 
 
@@ -141,5 +141,5 @@ def test_bar_is_empty_where_no_node_is_known() -> None:
     (pool,) = read_progress(make_schedext(rollout={}, status={"pools": []})).pools
     assert (
         describe_progress(pool, None)
-        == f"[{'.' * 30}] 0/0 updated, 0 attached, as the operator has yet to see the newest spec"
+        == f"[{'.' * 30}] 0/0 nodes updated, as the operator has yet to see the newest spec"
     )

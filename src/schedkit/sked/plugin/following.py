@@ -170,10 +170,12 @@ class Follower:
             if told := describe_change(self._known.get(name, NodeSight()), seen.get(name)):
                 self._screen.line(f"{now():%H:%M:%S}  {name}  {told}")
         self._known = seen
-        news = dict.fromkeys(text for pool in self.progress.pools for text in (pool.message, describe_failure(pool)))
-        for text in [text for text in (*news, advise(self.progress)) if text and text not in self._told]:
+        news = [text for pool in self.progress.pools for text in (pool.message, describe_failure(pool))]
+        if self.progress.state not in ENDS:  # at the end it is the last line
+            news.append(advise(self.progress))
+        for text in dict.fromkeys(text for text in news if text and text not in self._told):
             self._screen.line(f"{now():%H:%M:%S}  {text}")
-        self._told = {*news, advise(self.progress)}
+        self._told = set(news)
         # Where it cannot be drawn again, a line that differs by its age alone would tell nothing.
         moment = now() if self._screen.live else None
         bars = [describe_progress(pool, moment) for pool in self.progress.pools]

@@ -44,6 +44,7 @@ class PoolProgress(Model, frozen=True, kw_only=True, omit_defaults=False):
     update_revision: str = ""
     failed_revision: FailedRevision | None = None
     desired: int = 0
+    attached: int = 0  # nodes whose kernel has attached any revision
     nodes: RolloutNodes
     gap: RolloutGap | None = None
 
@@ -127,6 +128,7 @@ def _read_pool(resource: SchedExt, workload: ResolvedWorkload, told: PoolStatus 
             current_revision=told.daemon_set,
             update_revision=told.daemon_set,
             desired=counts.desired,
+            attached=counts.attached,
             nodes=RolloutNodes(updated=counts.updated, attached=counts.attached, failed=counts.ejected),
         )
     return PoolProgress(
@@ -142,6 +144,7 @@ def _read_pool(resource: SchedExt, workload: ResolvedWorkload, told: PoolStatus 
         update_revision=rollout.update_revision,
         failed_revision=rollout.failed_revision,
         desired=counts.desired,
+        attached=counts.attached,
         nodes=rollout.nodes or RolloutNodes(),
         gap=rollout.gap,
     )

@@ -77,9 +77,11 @@ def _describe_slot(slot: SlotReport | None, owner: str, moment: datetime) -> str
         why = f": {slot.message}" if slot and slot.message else ""
         return f"Whether a scheduler is attached is not known{why}."
     if slot.state == ENABLED:
-        since = f" for {age(slot.since, moment)}" if slot.since else ", since before anybody looked"
+        has, since = "is", ", since before anybody looked"
+        if slot.since:
+            has, since = "has been", f" for {age(slot.since, moment)}"
         whose = f"it belongs to {owner}" if owner else "sked did not start it (foreign)"
-        return f"{slot.ops or 'A scheduler of unknown name'} is attached{since}; {whose}."
+        return f"{slot.ops or 'A scheduler of unknown name'} {has} attached{since}; {whose}."
     if slot.state == "unsupported":
         return "The kernel has no sched_ext."
     if slot.state == "disabled":

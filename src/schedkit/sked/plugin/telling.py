@@ -27,7 +27,7 @@ def _make_row(one: Progress, pool: PoolProgress, moment: datetime) -> tuple[str,
         age(pool.since, moment) if pool.state != WAITING else "-",
         describe_step(pool) if pool.phase else "-",
         f"{nodes.updated}/{pool.desired}",
-        f"{nodes.attached}/{pool.desired}",
+        f"{pool.attached}/{pool.desired}",
         str(nodes.failed + nodes.quarantined),
         _describe_gap(pool.gap) if pool.gap else "-",
         one.summary,
@@ -67,7 +67,8 @@ def _tell_pool(pool: PoolProgress, moment: datetime) -> Iterator[str]:
 def describe_progress(pool: PoolProgress, moment: datetime | None) -> str:
     """One line with a bar; since when only where there is a moment to count from."""
     nodes = pool.nodes
-    bar = f"{render_bar(nodes.updated, pool.desired)} {nodes.updated}/{pool.desired} updated, {nodes.attached} attached"
+    bar = f"{render_bar(nodes.updated, pool.desired)} {nodes.updated}/{pool.desired} nodes updated"
+    bar += f", {nodes.attached} of them attached" if nodes.updated else ""
     for count, word in ((nodes.failed, "failed"), (nodes.quarantined, "quarantined"), (nodes.skipped, "skipped")):
         bar += f", {count} {word}" if count else ""
     if pool.state == WAITING:
