@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import msgspec
 import yaml
 
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.selectors import Selector, Term
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.claims import Claim, make_claims, make_slot
+from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.daemonsets import make_daemonset, name_revision
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet
 from schedkit.sked.kube.objects import Key

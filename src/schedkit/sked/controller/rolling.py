@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.rollout_types import FailedRevision, RolloutRequests, RolloutStatus
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.attachment import parse_time
-from schedkit.sked.controller.claims import Claim, make_slot
+from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import differs, make_daemonset, name_revision, same_work
 from schedkit.sked.controller.objects import DaemonSet
 from schedkit.sked.controller.rollout import Cause, Progress, Requests

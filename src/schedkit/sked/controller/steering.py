@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image
-from schedkit.sked.controller.claims import Claim, Identity, make_slot
+from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, read_node
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, has_pulled, make_pull_pod

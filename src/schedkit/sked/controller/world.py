@@ -7,9 +7,10 @@ from typing import Any
 
 from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.api.names import KIND
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.claims import Claim, Identity, make_slot
+from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import MANAGED_BY, make_daemonset, name_revision, read_claim, remove_slot
 from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
