@@ -10,13 +10,13 @@ from lab.catalogue import open_store
 from lab.cluster import Cluster
 from lab.disk import DISK
 from lab.host import check_host
-from lab.kernels import OLDEST
+from lab.kernels import NEWEST, OLDEST
 from lab.machine import Machine
 from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
 from lab.signing import COSIGNS, Cosign, keyed
-from lab.sked_image import WHEELS, deploy_sked, enforce_signatures
+from lab.sked_image import WHEELS, build_sked, deploy_sked, enforce_signatures
 from lab.stage import Stage
 from lab.store import Store
 from schedkit.cli import run_program
@@ -24,6 +24,9 @@ from schedkit.cli import run_program
 FIFO = "localhost:5000/scx_fifo"
 STALL = "localhost:5000/scx_stall:v1"
 UNSIGNED = "localhost:5000/scx_stubborn:v1"
+REAL = {"kernel": "real"}
+CANARY = {"steps": [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}]}
+QUICK = {"minAttachedSeconds": 2, "attachTimeoutSeconds": 60}
 COLUMNS = ("get", "scx", "--no-headers")
 
 
@@ -56,14 +59,18 @@ class ClusterStage(Stage):
         """Show the columns of a resource until it is ready."""
         self.watch_status(name, "Ready")
 
-    def watch_failure(self, name: str, wanted: str) -> None:
-        """Show what a resource says of its first failure until it says a word that comes with the scheduler's log."""
-        told = "jsonpath={.status.failures[0].node}: {.status.failures[0].message}"
+    def watch_rollout(self, name: str, phase: str) -> None:
+        """Show what a rollout of the newest spec says until it is in a phase."""
 
         def look() -> str:
-            return self._cluster.kubectl("get", "scx", name, "-o", told, check=False).stdout
+            found = json.loads(self._cluster.kubectl("get", "scx", name, "-o", "json", check=False).stdout or "{}")
+            status = found.get("status", {})
+            if status.get("observedGeneration") != found.get("metadata", {}).get("generation"):
+                return ""
+            rollout = status.get("rollout", {})
+            return f"{rollout.get('phase', '')}: {rollout.get('message', '')}"
 
-        self.watch("status.failures", look, lambda said: wanted in said)
+        self.watch("rollout", look, lambda said: said.startswith(f"{phase}:"))
 
     def watch_status(self, name: str, wanted: str) -> None:
         """Show the columns of a resource until its status is as wanted."""
@@ -88,14 +95,13 @@ def sign_images(store: Store, machine: Machine, folder: Path) -> dict[str, str]:
 def play(stage: ClusterStage) -> None:
     """The story: what is asked for, and then what the kernels say."""
     play_requests(stage)
+    play_rollout(stage)
     play_kernels(stage)
 
 
 def play_requests(stage: ClusterStage) -> None:
     """Verify, apply, conflict, hand-over, swap."""
-    stage.say(
-        "A cluster with one real node (its kernel has sched_ext) and two simulated ones; sked runs on the real one:"
-    )
+    stage.say("A cluster with two real nodes (their kernels have sched_ext) and two simulated ones:")
     stage.kubectl("get", "nodes", "-L", "kernel")
     stage.kubectl("-n", "sked-system", "get", "pods")
 
@@ -123,7 +129,7 @@ def play_requests(stage: ClusterStage) -> None:
     stage.kubectl("label", "namespace", "default", "sked.schedkit.io/any-priority=true")
 
     stage.say("A second one wants the real node too, with a higher priority. It gets it, and nothing crash-loops:")
-    stage.apply(make_schedext("special", sched=f"{FIFO}:v2", nodeSelector={"kernel": "real"}, priority=10))
+    stage.apply(make_schedext("special", sched=f"{FIFO}:v2", nodeSelector={"first": "true"}, priority=10))
     stage.watch_slot("enabled schedkit_fifo2")
     stage.watch_ready("special")
     stage.watch_ready("everywhere")
@@ -140,26 +146,37 @@ def play_requests(stage: ClusterStage) -> None:
     stage.kubectl("delete", "schedext", "special")
     stage.watch_slot("enabled schedkit_fifo")
 
-    stage.say("A new image is swapped in:")
-    stage.apply(make_schedext("everywhere", sched=f"{FIFO}:v2"))
-    stage.watch_slot("enabled schedkit_fifo2")
-    stage.watch_ready("everywhere")
-
-
-def play_kernels(stage: ClusterStage) -> None:
-    """Reports of nodes, an ejection, a scheduler of somebody else's."""
-    stage.say("Each node's kernel speaks for itself; the simulated ones have none, and so they are unknown:")
-    stage.kubectl("get", "scx,scxn")
-
-    stage.say("A scheduler that stops scheduling: the kernel throws it out, and the status says in whose words:")
-    stage.apply(make_schedext("everywhere", sched=STALL, args=["1"]))
-    stage.watch_status("everywhere", "Ejected")
-    stage.watch_failure("everywhere", "kind 1026")
-
     stage.say("Deleted, and the kernel is back to its own scheduler:")
     stage.kubectl("delete", "schedext", "everywhere")
     stage.watch_slot("disabled")
 
+
+def play_rollout(stage: ClusterStage) -> None:
+    """A canary that its kernel takes, and one that its kernel throws out."""
+    stage.say("Two real nodes with different kernels, one of them the canary:")
+    stage.kubectl("get", "nodes", "-L", "kernel", "-L", "canary")
+    stage.apply(make_schedext("rolled", sched=f"{FIFO}:v1", nodeSelector=REAL, rollout=QUICK))
+    stage.watch_rollout("rolled", "Complete")
+
+    stage.say("A new image goes to the canary first, and waits there. The other node is not touched:")
+    stage.apply(make_schedext("rolled", sched=f"{FIFO}:v2", nodeSelector=REAL, rollout=CANARY | QUICK))
+    stage.watch_rollout("rolled", "Paused")
+    stage.kubectl("get", "scxn")
+    stage.say("Promoted, and the gap that the kernels saw:")
+    stage.kubectl("annotate", "scx", "rolled", "sked.schedkit.io/promote=now")
+    stage.watch_rollout("rolled", "Complete")
+    stage.kubectl("get", "scx", "rolled", "-o", "jsonpath={.status.pools[0].rollout.gap}")
+
+    stage.say("A scheduler that stops scheduling: the canary's kernel throws it out, and the one before comes back:")
+    stage.apply(make_schedext("rolled", sched=STALL, args=["1"], nodeSelector=REAL, rollout=CANARY | QUICK))
+    stage.watch_rollout("rolled", "RolledBack")
+    stage.kubectl("get", "scx,scxn")
+    stage.kubectl("delete", "schedext", "rolled")
+    stage.watch_slot("disabled")
+
+
+def play_kernels(stage: ClusterStage) -> None:
+    """A scheduler of somebody else's."""
     stage.say("Somebody starts a scheduler by hand on the node. Whoever wants the node is told whose it is:")
     stage.type("setsid /opt/fixtures/scx_fifo-v1 >/dev/null 2>&1 </dev/null &")
     stage.watch_slot("enabled schedkit_fifo")
@@ -181,16 +198,21 @@ def demo_cluster() -> None:
     folder = run_folder(store, "demo")
     try:
         store.ensure(
-            *(TOOLS, DISK, OLDEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
+            *(TOOLS, DISK, OLDEST.artefact, NEWEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
             *(*kube.artefacts(kube.read_assets()), kube.KWOK, COSIGNS["v3"]),
         )
         machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
         cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
         with store.progress.step("joining the machine as a node"):
             join(machine, cluster, "lab")
-        cluster.kubectl("label", "node", "lab", "kernel=real")
+        cluster.kubectl("label", "node", "lab", "kernel=real", "first=true")
         with store.progress.step("building and deploying sked"):
             deploy_sked(store, machine, cluster)  # first, so that its pod lands on the node that can run it
+        with store.progress.step("a second node, with another kernel"):
+            canary = Machine.start(store, folder / "canary", kernel=NEWEST, layers=(layers.NODE,))
+            build_sked(store, canary.registry)
+            join(canary, cluster, "canary")
+        cluster.kubectl("label", "node", "canary", "kernel=real", "canary=true")
         with store.progress.step("signing images, and letting sked run nothing else"):
             enforce_signatures(cluster, sign_images(store, machine, folder))
         kwok.Kwok.start(cluster, store.path(kube.KWOK))

@@ -14,7 +14,7 @@ from schedkit.images.reference import Reference, is_digest
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import ON_DELETE, PoolStatus, SchedExt, UpdateStrategy, Verified
 from schedkit.sked.api.workloads import ResolvedWorkload
-from schedkit.sked.controller.daemonsets import read_revision, same_pods
+from schedkit.sked.controller.daemonsets import read_revision, same_pods, same_work
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.objects import DaemonSet, Pod, PodTemplate
 from schedkit.sked.controller.volumes import select_own
@@ -120,7 +120,7 @@ def fit(
 
 def is_carried_out(wanted: DaemonSet, judgement: ImageJudgement, seen: DaemonSet | None) -> bool:
     """Whether what is there is what is asked for, though it is not known (any more) that it may be."""
-    return bool(judgement.resolved) and seen is not None and same_pods(_with_image(wanted, judgement.resolved), seen)
+    return bool(judgement.resolved) and seen is not None and same_work(_with_image(wanted, judgement.resolved), seen)
 
 
 def is_held(seen: DaemonSet, strategy: UpdateStrategy | None) -> bool:
