@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -438,7 +438,7 @@ def test_two_kernels_of_one_cluster_are_told_apart_and_a_reboot_is_another_boot(
 
 
 CANARY = {"steps": [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}]}
-QUICK = {"minAttachedSeconds": 2, "attachTimeoutSeconds": 30}
+QUICK = {"minAttachedSeconds": 2, "attachTimeoutSeconds": 120}
 
 
 def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
@@ -452,9 +452,9 @@ def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
     return check
 
 
-def roll_out(cluster: Cluster, sched: str, phase: str, **more: Any) -> dict[str, Any]:
+def roll_out(cluster: Cluster, sched: str, phase: str, args: Sequence[str] = (), **more: Any) -> dict[str, Any]:
     """Ask for an image by a rollout whose first step is the canary, and wait for a phase; how the rollout stands."""
-    apply(cluster, make_schedext("rolled", sched=sched, rollout=CANARY | QUICK, **more))
+    apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=CANARY | QUICK | more))
     found = wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4)
     rollout: dict[str, Any] = found["status"]["pools"][0]["rollout"]
     return rollout
@@ -489,15 +489,16 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     print("gap:", rollout["gap"])
     stable, before = rollout["currentRevision"], find_uids(operated)
 
-    for sched, reason, words in (
-        ("localhost:5000/scx_stall:v1", "Ejected", "left the kernel"),
-        ("localhost:5000/scx_reject:v1", "CrashLooping", "ended with status 1"),
-        ("localhost:5000/scx_idle:v1", "NotAttachedInTime", "the kernel has attached nothing"),
-        ("localhost:5000/scx_missing:v1", "NotAttachedInTime", "not found"),
+    for name, seconds, reason, words in (
+        ("scx_stall", 120, "Ejected", "left the kernel"),
+        ("scx_reject", 120, "CrashLooping", "ended with status 1"),
+        ("scx_idle", 35, "NotAttachedInTime", "the kernel has attached nothing"),
+        ("scx_missing", 15, "PullFailed", "not found"),
     ):
-        rollout = roll_out(operated, sched, "RolledBack", args=["1"] if "stall" in sched else None)
+        args = ["1"] if name == "scx_stall" else []
+        rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args, attachTimeoutSeconds=seconds)
         failed = rollout["failedRevision"]
-        print(f"{sched}: {failed}")
+        print(f"{name}: {failed}")
         assert (failed["node"], failed["reason"]) == (NEWEST.name, reason)
         assert words in failed["message"]
         assert rollout["currentRevision"] == stable
