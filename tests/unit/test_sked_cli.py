@@ -87,7 +87,7 @@ def test_render_prints_the_described_daemonset() -> None:
     done = sked("render", str(SAMPLE))
     assert done.returncode == 0
     assert "kind: DaemonSet" in done.stdout
-    assert "image: ghcr.io/schedkit/scheds/scx_rusty:latest" in done.stdout
+    assert "image: ghcr.io/schedkit/scx_rusty:latest" in done.stdout
 
 
 def make(name: str, **spec: Any) -> str:

@@ -144,7 +144,7 @@ def test_sample_is_accepted(sample: Path, upgraded: Cluster) -> None:
 def test_described_example_is_stored_as_written(upgraded: Cluster) -> None:
     upgraded.kubectl("apply", "-k", str(REPOSITORY / "config/samples"))
     stored = json.loads(upgraded.kubectl("get", "schedext", "scx-rusty", "-o", "json").stdout)
-    assert stored["spec"] == {"sched": "ghcr.io/schedkit/scheds/scx_rusty:latest"}
+    assert stored["spec"] == {"sched": "ghcr.io/schedkit/scx_rusty:latest"}
     assert "status" not in stored
 
 

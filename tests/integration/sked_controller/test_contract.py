@@ -27,7 +27,7 @@ from tests.integration.sked_controller.operator import (
     wait_object,
 )
 
-IMAGE = "ghcr.io/schedkit/scheds/scx_rusty:latest"
+IMAGE = "ghcr.io/schedkit/scx_rusty:latest"
 pytestmark = pytest.mark.usefixtures("operator")
 
 

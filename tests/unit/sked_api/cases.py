@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-IMAGE = "ghcr.io/schedkit/scheds/scx_rusty:latest"
+IMAGE = "ghcr.io/schedkit/scx_rusty:latest"
 HEX = "0123456789abcdef" * 4
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 TERMS = f"nodeAffinity.{REQUIRED}.nodeSelectorTerms"

@@ -95,7 +95,7 @@ kind: SchedExt
 metadata:
   name: scx-rusty
 spec:
-  sched: ghcr.io/schedkit/scheds/scx_rusty:latest
+  sched: ghcr.io/schedkit/scx_rusty:latest
 ```
 
 Nothing is filled in for fields that are left out: what is stored is what was written. What an absent field means is
