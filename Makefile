@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster package release-check clean
+.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster docs docs-serve docs-check diagrams package release-check clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
@@ -69,6 +69,18 @@ demo: setup ## Boot a machine with sched_ext and watch schedctl at work (KERNEL=
 demo-cluster: setup ## Deploy sked to a cluster with a real sched_ext node, and watch it work
 	@$(python) -m lab.demo_cluster
 
+docs: setup ## Build the documentation site into build/site/html; a broken link is an error
+	@scripts/docs build
+
+docs-serve: setup ## Show the documentation site at http://localhost:8000, as you write
+	@scripts/docs serve
+
+docs-check: docs ## Open the built site in chromium (apt-get install chromium): no errors, search, narrow, dark; screenshots
+	@scripts/docs check
+
+diagrams: setup ## Draw the pictures in docs/images again (apt-get install graphviz)
+	@$(python) -m website diagrams
+
 package: setup ## Build a release of this commit into dist/: wheel, source, .deb, operator's image, chart, install.yaml (IMG=… names the image; ARCHITECTURES=amd64 leaves arm64 out)
 	@$(stage) package $(python) -m release package $(if $(filter-out file,$(origin IMG)),--image '$(IMG)') $(ARCHITECTURES:%=--architecture %)
 
@@ -76,7 +88,7 @@ release-check: setup ## Install what is in dist/ into clean Debian roots, run it
 	@$(stage) "release check" $(python) -m release check $(if $(filter-out file,$(origin IMG)),--image '$(IMG)')
 
 clean: ## Delete what was made in this clone (the lab's cache stays: `python -m lab prune --all`)
-	@rm -rf .venv .venv-lowest dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@rm -rf .venv .venv-lowest .venv-docs dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the operator: its image, and into the cluster of the current kubeconfig -------------------------------------------------

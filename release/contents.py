@@ -90,7 +90,7 @@ def render_completions() -> dict[str, bytes]:
 def read_documentation(project: Path) -> dict[str, bytes]:
     """The documentation and examples, by path."""
     made = {f"{DOCUMENTATION}/README.md": (project / "README.md").read_bytes()}
-    for page in sorted((project / "docs").rglob("*.md")):
+    for page in sorted(path for path in (project / "docs").rglob("*") if path.suffix in {".md", ".svg"}):
         made[f"{DOCUMENTATION}/{page.relative_to(project)}"] = page.read_bytes()
     made[f"{DOCUMENTATION}/changelog.gz"] = compress((project / "CHANGELOG.md").read_bytes())
     examples = f"{DOCUMENTATION}/examples"
