@@ -1,4 +1,4 @@
-"""Write the Containerfile of every scheduler anew, or with --check prove that they are current: python -m catalog."""
+"""Write the Containerfile of every scheduler again, or with --check prove that they are current: python -m catalog."""
 
 import json
 import sys

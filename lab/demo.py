@@ -57,7 +57,7 @@ def play_dangers(stage: Stage) -> None:
     stage.say("An image that nobody signed is refused before it is pulled:")
     stage.type("schedctl run scx_mortal")
 
-    stage.say("A scheduler that stops scheduling: it attaches, and the kernel throws it out.")
+    stage.say("A scheduler that stops scheduling: it attaches, and the kernel ejects it.")
     stage.type("schedctl run --attach scx_stall -- 1")
     stage.type("schedctl status")
 

@@ -167,7 +167,7 @@ def play_rollout(stage: ClusterStage) -> None:
     stage.watch_rollout("rolled", "Complete")
     stage.kubectl("get", "scx", "rolled", "-o", "jsonpath={.status.pools[0].rollout.gap}")
 
-    stage.say("A scheduler that stops scheduling: the canary's kernel throws it out, and the one before comes back:")
+    stage.say("A scheduler that stops scheduling: the canary's kernel ejects it, and the one before comes back:")
     stage.apply(make_schedext("rolled", sched=STALL, args=["1"], nodeSelector=REAL, rollout=CANARY | QUICK))
     stage.watch_rollout("rolled", "RolledBack")
     stage.kubectl("get", "scx,scxn")

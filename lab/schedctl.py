@@ -20,7 +20,7 @@ REGISTRY = "localhost:5000"  # as the machine knows its own
 
 FIXTURES = {
     "scx_fifo": "works: one queue for all, first come, first served",
-    "scx_stall": "stops scheduling after a while, and the kernel throws it out",
+    "scx_stall": "stops scheduling after a while, and the kernel ejects it",
     "scx_reject": "the kernel's BPF verifier refuses it",
     "scx_idle": "starts and never attaches",
     "scx_stubborn": "ignores SIGTERM",

@@ -1,4 +1,4 @@
-"""The edge of every command line of ours: click's complaints become our errors, errors become words and exit codes."""
+"""The edge of all our command lines: click's complaints become our errors, errors become words and exit codes."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ def run_program(command: click.Command, name: str) -> NoReturn:
 
 
 def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
-    """Run a click command as the program `name`; what click complains of are errors of ours."""
+    """Run a click command as the program `name`; click's complaints become our errors."""
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False)
     except click.UsageError as error:

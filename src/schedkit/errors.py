@@ -71,7 +71,7 @@ class UnavailableError(SchedkitError):
 
 
 class BadDataError(SchedkitError):
-    """Something read is not what it must be: a torn file, a wrong digest, an answer that makes no sense."""
+    """Something read is not what it must be: a corrupt file, a wrong digest, an answer that makes no sense."""
 
     reason = "BadData"
     exit_code = ExitCode.BAD_DATA

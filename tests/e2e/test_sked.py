@@ -243,7 +243,7 @@ def test_crash_loop_tells_what_the_scheduler_wrote_last(operated: Cluster) -> No
 
 
 def test_ejection_is_told_with_the_kernels_reason_all_through_the_crash_loop(operated: Cluster, node: Machine) -> None:
-    thrown_out = r"the kernel threw it out, runnable task stall \(kind 1026\): .+"
+    thrown_out = r"the kernel ejected it, runnable task stall \(kind 1026\): .+"
     told = f"it was attached and left the kernel; the scheduler ended with status 2: {thrown_out}"
 
     def tells(resource: dict[str, Any]) -> bool:

@@ -45,7 +45,7 @@ class Detached(NamedTuple):
 
 
 def find_foreign(host: Host) -> Foreign:
-    """The attached scheduler, unless it is one of ours: those are stopped."""
+    """The attached scheduler, unless schedctl manages it: those are stopped."""
     machine = host.machine
     observed = observe(machine, host.runtimes)
     kernel = observed.kernel
@@ -70,7 +70,7 @@ def find_foreign(host: Host) -> Foreign:
 
 
 def end_foreign(host: Host, foreign: Foreign) -> Detached:
-    """Do it, and see the kernel let go; nothing is done if meanwhile another scheduler took the slot."""
+    """Do it, and see the kernel detach it; nothing is done if meanwhile another scheduler took the slot."""
     machine = host.machine
     with hold_lock(machine.lock), Changes(machine.root) as changes:
         now = read_state(machine.root)

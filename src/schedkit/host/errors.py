@@ -26,7 +26,7 @@ class RejectedError(SchedulerError):
 
 
 class EjectedError(SchedulerError):
-    """It attached and the kernel threw it out."""
+    """It attached and the kernel ejected it."""
 
     reason = "Ejected"
     exit_code = ExitCode.EJECTED

@@ -174,9 +174,9 @@ def _explain_ejection(evidence: FailureEvidence) -> SchedulerError | None:
         " loaded for it; report it to its authors with these lines",
     }
     if sure:
-        what = "attached, and the kernel threw it out"
+        what = "attached, and the kernel ejected it"
     else:
-        what = f"{'' if evidence.came else 'likely '}attached, and likely the kernel threw it out"
+        what = f"{'' if evidence.came else 'likely '}attached, and likely the kernel ejected it"
     return EjectedError(
         f"{evidence.scheduler} {what} ({kind}): {reason}{detail}",
         hint=hints.get(
@@ -203,7 +203,7 @@ def _is_its(evidence: FailureEvidence, ejection: Ejection) -> bool:
 
 
 def _find_own_ejection(evidence: FailureEvidence) -> SchedulerExit | None:
-    """What a scheduler that was thrown out says itself.
+    """What a scheduler that was ejected says itself.
 
     Nothing where the kernel's count of attaches and its log both say that it was never there.
     """

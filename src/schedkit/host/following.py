@@ -79,7 +79,7 @@ def follow(
 
     None if another schedctl stopped or replaced it, whose business its container is, also where that keeps it for the
     way back from a trial. Ctrl-C, or a reader of the output
-    who leaves, stops it. Raises EjectedError if the kernel threw it out.
+    who leaves, stops it. Raises EjectedError if the kernel ejected it.
     """
     runtime = host.runtimes.find(container)
     process = _Process(container)
@@ -127,9 +127,7 @@ def _check_ejection(log: KernelLog, ops: str | None) -> None:
     ejection = log.read_ejection()
     if isinstance(ejection, Ejection) and ejection.is_fault and ejection.ops == ops:
         details = "; ".join(ejection.details)
-        raise EjectedError(
-            f"the kernel threw {ejection.ops} out: {ejection.reason}{f' ({details})' if details else ''}"
-        )
+        raise EjectedError(f"the kernel ejected {ejection.ops}: {ejection.reason}{f' ({details})' if details else ''}")
 
 
 class _Process:

@@ -118,7 +118,7 @@ class Attachment(StrEnum):
 
 
 class Managed(NamedTuple):
-    """A container of ours or the original's, and what the kernel says of it."""
+    """A container of schedctl, or of the Go schedctl, and what the kernel says of it."""
 
     container: Container
     scheduler: str

@@ -10,7 +10,7 @@ from schedkit.unknown import Unknown
 
 
 def check_free(observed: Observed, scheduler: str) -> None:
-    """Raise unless nothing is attached and nothing of ours runs that might attach; say who it is and what to do."""
+    """Raise if something is attached, or a container of schedctl runs that might; say who it is and what to do."""
     kernel = observed.kernel
     if isinstance(kernel.state, Unknown):
         raise UnavailableError(

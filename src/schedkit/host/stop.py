@@ -1,4 +1,4 @@
-"""Stop what we run: end it, see the kernel let go of it, and remove what it leaves."""
+"""Stop what we run: end it, see the kernel detach it, and remove what it leaves."""
 
 import time
 from collections.abc import Sequence
@@ -100,7 +100,7 @@ def wait_detached(machine: Machine, changes: Changes, attached: KernelState) -> 
 
 
 def is_gone(now: KernelState, attached: KernelState) -> bool:
-    """Whether the kernel let go of what was attached."""
+    """Whether the kernel detached what was attached."""
     return now.state in (State.DISABLED, State.UNSUPPORTED) or (
         isinstance(now.enable_seq, int)
         and isinstance(attached.enable_seq, int)

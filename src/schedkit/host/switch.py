@@ -53,7 +53,7 @@ def switch(
     """Everything that can be is done before the old one stops; if the new one does not attach, the old one comes back.
 
     `begin` is told, under the lock and before anything ends, what will be replaced; with it the old container is kept.
-    The gap is from the moment we see the kernel let go of the old scheduler to the moment we see the new one enabled.
+    The gap is from the moment we see the kernel detach the old scheduler to the moment we see the new one enabled.
     """
     check_image(host, request)
     verified = verify(request.image)

@@ -272,7 +272,7 @@ def _explain(host: Host, mine: Managed, log: KernelLog | None) -> str:
     ejection = log.read_ejection() if log else None
     if isinstance(ejection, Ejection) and ejection.is_fault:
         details = "; ".join(ejection.details)
-        return f"the kernel threw {ejection.ops} out: {ejection.reason}{f' ({details})' if details else ''}"
+        return f"the kernel ejected {ejection.ops}: {ejection.reason}{f' ({details})' if details else ''}"
     container = mine.container
     if container.state is not ContainerState.EXITED:
         return "it runs and is not attached"

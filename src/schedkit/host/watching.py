@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 def watch(machine: Machine, *, tick: float = TICK_SECONDS, stats: bool = True) -> Iterator[Sample]:
-    """A sample at once, then one every `tick` seconds and at each change, for ever."""
+    """A sample at once, then one every `tick` seconds and at each change, forever."""
     meter = _Meter(machine)
     with Changes(machine.root) as changes:
         while True:

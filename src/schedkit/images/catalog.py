@@ -73,7 +73,7 @@ def load_catalog(
 
 
 def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS) -> list[str]:
-    """Fetch all URLs anew (ETag) and tell what changed; a bad answer is refused and the last good copy stays."""
+    """Fetch all URLs again (ETag) and tell what changed; a bad answer is refused and the last good copy stays."""
     told: list[str] = []
     failed: list[SchedkitError] = []
     for url in filter(is_url, sources):

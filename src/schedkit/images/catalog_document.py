@@ -62,7 +62,7 @@ def _parse_entry(name: str, entry: object, origin: str) -> CatalogEntry:
     try:
         image = parse_reference(entry["imageURI"], default_tag=None)
     except UsageError as error:
-        raise wrong(f"has an imageURI that is no image: {error.hint}") from error
+        raise wrong(f"has an imageURI that is not an image: {error.hint}") from error
     for key in ("description", "goodFor"):
         text = entry.get(key, "")
         if not isinstance(text, str) or not text.isprintable() or len(text) > LONGEST_DESCRIPTION:

@@ -168,7 +168,7 @@ def _ask_helper(name: str, key: str, environ: Mapping[str, str]) -> Credentials 
             env=dict(environ),
         )
     except subprocess.TimeoutExpired as error:
-        raise _Problem(f"{program} did not answer within {HELPER_SECONDS:.0f} s") from error
+        raise _Problem(f"{program} did not respond within {HELPER_SECONDS:.0f} s") from error
     except OSError as error:
         raise _Problem(f"{program} cannot be run: {error.strerror}") from error
     if done.returncode:

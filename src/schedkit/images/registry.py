@@ -110,7 +110,7 @@ class Registry:
         return self._try_each(reference, ask)
 
     def fetch_image(self, reference: Reference, platform: Platform | None = None) -> Image:
-        """Resolve to digests; `platform` is this machine's unless said. NotFoundError names what is offered instead."""
+        """Resolve to digests; `platform` defaults to this machine's. NotFoundError names what is offered instead."""
         if not reference.tag and not reference.digest:
             reference = replace(reference, tag=DEFAULT_TAG)
         wanted, about = platform or read_platform(), str(reference)

@@ -33,11 +33,11 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class BrokenStreamError(Exception):
-    """A body that ended too early. `torn`: the connection broke, so asking again may help."""
+    """A body that ended too early. `broken`: the connection broke, so asking again may help."""
 
-    def __init__(self, why: str, *, torn: bool = False) -> None:
+    def __init__(self, why: str, *, broken: bool = False) -> None:
         super().__init__(why)
-        self.torn = torn
+        self.broken = broken
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Response:
                 self._check_time()
                 if self._clock() > deadline:
                     raise BrokenStreamError(f"it is not whole after {DOCUMENT_SECONDS:.0f} s") from error
-                raise BrokenStreamError(_why(error), torn=not isinstance(error, Late)) from error
+                raise BrokenStreamError(_why(error), broken=not isinstance(error, Late)) from error
             if not piece:
                 return
             in_window += len(piece)
@@ -174,7 +174,7 @@ class Transport:
             try:
                 body = response.read(limit)
             except BrokenStreamError as error:
-                if attempt == ATTEMPTS - 1 or not error.torn:
+                if attempt == ATTEMPTS - 1 or not error.broken:
                     raise _broken(about, response.url, error) from error
                 self._sleep(FIRST_PAUSE * 2**attempt)
                 continue

@@ -55,7 +55,7 @@ class _Btf:
         self._begins = self._walk()
 
     def find_malformed(self) -> list[str]:
-        """Look at every function with a name of ours."""
+        """Look at every function whose name we know."""
         names = self._find_names(_PUBLIC)
         implicit = {at for at, name in self._find_names(_IMPLICIT).items() if name == _IMPLICIT.decode()}
         words = self._words

@@ -1,4 +1,4 @@
-"""What a scheduler that the kernel threw out writes about that, read the same way on one machine and in a cluster."""
+"""What a scheduler that the kernel ejected writes about that, read the same way on one machine and in a cluster."""
 
 import re
 from collections.abc import Sequence

@@ -27,7 +27,7 @@ class Ejection(NamedTuple):
 
     @property
     def is_fault(self) -> bool:
-        """Whether it was thrown out, and not just told to leave."""
+        """Whether it was ejected, and not just told to leave."""
         return not self.reason.startswith(_ASKED_TO_LEAVE)
 
 

@@ -11,7 +11,7 @@ from schedkit.unknown import Unknown
 
 
 class State(StrEnum):
-    """The kernel's own four words, and one of ours for a kernel that has no sched_ext."""
+    """The kernel's own four words, and one more for a kernel that has no sched_ext."""
 
     ENABLING = "enabling"
     ENABLED = "enabled"

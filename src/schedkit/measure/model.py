@@ -49,7 +49,7 @@ class RunEnding(StrEnum):
     MEASURED = "measured"
     FAILED = "failed"  # the command: exit code other than 0, or a signal
     NO_METRIC = "no-metric"  # --metric found no number in its output
-    EJECTED = "ejected"  # the kernel threw the scheduler out during the run
+    EJECTED = "ejected"  # the kernel ejected the scheduler during the run
     DETACHED = "detached"  # the scheduler was gone after the run, and the kernel does not call that a fault
     NOT_ATTACHED = "not-attached"  # the scheduler did not attach before the run
     DISTURBED = "disturbed"  # another scheduler came into the slot

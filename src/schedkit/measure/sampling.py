@@ -46,7 +46,7 @@ class Work(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What one run took, or why it is no number."""
+    """What one run took, or why there is no number."""
 
     ending: RunEnding
     values: Mapping[str, float]

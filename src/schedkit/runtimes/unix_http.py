@@ -92,7 +92,7 @@ class Door:
                     yield response, connection
         except TimeoutError as error:
             raise NoAnswerError(
-                f"{self.driver} did not answer within {seconds or 0:g} s when asked to {wish}",
+                f"{self.driver} did not respond within {seconds or 0:g} s when asked to {wish}",
                 hint=f"is {self.driver} hung? it was asked at {self.path}",
             ) from error
         except PermissionError as error:

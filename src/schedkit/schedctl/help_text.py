@@ -3,59 +3,58 @@
 TEXT = """\
 Usage: schedctl [OPTIONS] COMMAND [ARGS]...
 
-  Run sched_ext CPU schedulers from OCI images on this machine, and tell what
-  the kernel is really doing.
+  Run sched_ext CPU schedulers from OCI images on this machine, and show what
+  the kernel really does.
 
 Options:
   -d, --driver auto|podman|docker|containerd
                                   Runtime for new containers [default: auto,
                                   the first that responds].
-  --socket PATH                   Where the runtime listens, if not in the
-                                  usual place.
-  --catalog FILE|URL              Look names up here first; may be given
-                                  several times.
+  --socket PATH                   Socket of the runtime, if not in the usual
+                                  place.
+  --catalog FILE|URL              Look up names here first; can be repeated.
   --insecure-registry HOST[:PORT]
                                   Allow plain HTTP, or any certificate, for
                                   this registry.
-  -v, --verbose                   Say more about what is done.
+  -v, --verbose                   Show more details.
   -V, --version                   Show the version and exit.
   -h, --help                      Show this message and exit.
 
 Choose a scheduler:
-  list      List the schedulers of the catalog, and which are here.
+  list      List the schedulers in the catalog, and which are on this machine.
   versions  List a scheduler's versions, newest first.
-  info      Tell what an image is, and whether this kernel can run it.
-  verify    Tell who signed an image, and whether it may run.
+  info      Show what an image is, and whether this kernel can run it.
+  verify    Show who signed an image, and whether it may run.
   pull      Fetch an image without running it.
 
 Run it:
-  run      Run a scheduler and wait until the kernel has it.
+  run      Run a scheduler and wait until the kernel has attached it.
   switch   Replace the running scheduler with the shortest gap.
   update   Switch to the newest version of what runs.
-  stop     Stop a scheduler and wait until the kernel let it go.
+  stop     Stop a scheduler and wait until the kernel has detached it.
   restart  Stop a scheduler and start it again.
   detach   End an attached scheduler that nobody manages.
   bench    Measure which scheduler is better for a command.
 
 Make it last:
   enable   Run a scheduler now and at every boot.
-  disable  Run none at boot any more.
+  disable  Stop starting a scheduler at boot.
   restore  Go back to the enabled scheduler.
-  trial    Try a scheduler, and go back unless it is kept.
+  trial    Try a scheduler; it is replaced again unless you keep it.
   keep     Keep the scheduler that is on trial.
-  import   Take over the choice of another manager.
+  import   Take over the settings of another manager.
 
 See what happens:
-  status   Tell what the kernel does, and whether the containers agree.
+  status   Show what the kernel does, and whether the containers agree.
   ps       List the schedulers' containers.
-  logs     Print what a scheduler said.
-  inspect  Print everything known of one container, as JSON.
-  watch    Follow the kernel's slot, live.
-  metrics  Print what the kernel's slot is doing, for Prometheus.
-  doctor   Look for what keeps schedulers from running here.
+  logs     Show a scheduler's output.
+  inspect  Print everything known about one container, as JSON.
+  watch    Follow the kernel's scheduler slot, live.
+  metrics  Print the kernel's scheduler metrics, for Prometheus.
+  doctor   Check whether this machine can run schedulers.
 
-And:
-  images      List the schedulers' images that are here.
+Other:
+  images      List the schedulers' images on this machine.
   rmi         Remove images of schedulers.
   prune       Remove images of schedulers that no container uses.
   catalog     Keep the catalogs current.

@@ -90,7 +90,7 @@ def keep_restarting(session: "Session", request: RunRequest, attached: Attached)
 
 
 def read_verified(container: "Container") -> str:
-    """Who vouches for a container's image, as was noted when it was made."""
+    """Who signed a container's image, as was noted when it was made."""
     return container.labels.get(Label.VERIFIED, "")
 
 

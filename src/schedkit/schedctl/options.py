@@ -68,7 +68,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             "--socket",
             metavar="PATH",
             shell_complete=_complete_file,
-            help="Where the runtime listens, if not in the usual place.",
+            help="Socket of the runtime, if not in the usual place.",
         ),
         option(
             "--catalog",
@@ -76,7 +76,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             multiple=True,
             metavar="FILE|URL",
             shell_complete=_complete_file,
-            help="Look names up here first; may be given several times.",
+            help="Look up names here first; can be repeated.",
         ),
         option(
             "--insecure-registry",
@@ -85,7 +85,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
             metavar="HOST[:PORT]",
             help="Allow plain HTTP, or any certificate, for this registry.",
         ),
-        option("-v", "--verbose", is_flag=True, help="Say more about what is done."),
+        option("-v", "--verbose", is_flag=True, help="Show more details."),
     ]
 
 
@@ -115,7 +115,7 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for line in self.epilog.strip().splitlines():
                     formatter.write(f"{'':{formatter.current_indent}}{line.strip()}\n")
-        formatter.write("\nThe options of schedctl itself (--driver, --catalog …) may stand here too.\n")
+        formatter.write("\nGlobal options (--driver, --catalog …) can be used here too: `schedctl --help`.\n")
 
 
 def pass_session(
@@ -146,7 +146,10 @@ def version_option(function: Function) -> Function:
     from schedkit.schedctl.completing import complete_version
 
     return click.option(
-        "--version", metavar="TAG", shell_complete=complete_version, help="This version, not the newest."
+        "--version",
+        metavar="TAG",
+        shell_complete=complete_version,
+        help="Tag or digest of the image [default: latest].",
     )(function)
 
 

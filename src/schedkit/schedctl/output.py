@@ -124,7 +124,7 @@ def take_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
 
 
 def format_json(fields: Json, *, indent: int | None = None) -> str:
-    """A document of ours: its schema's version first."""
+    """One JSON document: its schema's version first."""
     from json import dumps
 
     return dumps({"version": SCHEMA_VERSION, **fields}, indent=indent, ensure_ascii=_is_ascii(sys.stdout))

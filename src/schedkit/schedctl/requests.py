@@ -46,7 +46,7 @@ def restart_option(function: Function) -> Function:
         default="no",
         show_default=True,
         metavar="no|on-failure[:N]",
-        help="Have systemd start it again when it fails or is ejected, at most N times, with growing pauses.",
+        help="Restart it with systemd when it fails or is ejected, at most N times, with growing pauses.",
     )(function)
 
 
@@ -57,7 +57,7 @@ def env_option(function: Function) -> Function:
         "--env",
         multiple=True,
         metavar="KEY[=VALUE]",
-        help="Set a variable for the scheduler; without VALUE, to what it is here.",
+        help="Set an environment variable; KEY alone copies it from your environment.",
     )(function)
 
 
@@ -82,7 +82,7 @@ def request_options(function: Function) -> Function:
             type=click.Choice(["none", "host"]),
             default="none",
             show_default=True,
-            help="This machine's network for a scheduler that needs one, or none.",
+            help="Network of the container: none, or this machine's.",
         ),
         attach_timeout_option,
     ]

@@ -76,7 +76,7 @@ SERVICE = CHOICE | {
 }
 TRIAL = {
     "scheduler": "which one",
-    "phase": "switching, on, or ended: then these are its last words",
+    "phase": "switching, on, or ended: then this is how it ended",
     "seconds_left": "until it goes back",
     "back_to": "the scheduler that comes back; null for the kernel's own",
     "why": "why it ended; null while it is on",
@@ -108,7 +108,7 @@ FIELDS: dict[str, dict[str, str]] = {
             "image": "its image",
             "origin": "which catalog says so: built-in, a file or a URL",
             "hidden": "whether it is shown with --all only",
-            "pulled": "whether some version is on this machine; null where a runtime did not answer",
+            "pulled": "whether some version is on this machine; null where a runtime did not respond",
             "attached": "whether the kernel has it now; null where that is unknown",
         },
     ),
@@ -120,7 +120,7 @@ FIELDS: dict[str, dict[str, str]] = {
             {
                 "tag": "the version",
                 "digest": "what it points to",
-                "here": "whether that is on this machine; null where a runtime did not answer",
+                "here": "whether that is on this machine; null where a runtime did not respond",
             },
         ),
     },
@@ -168,12 +168,12 @@ FIELDS: dict[str, dict[str, str]] = {
                 "who": "key SHA256:… (path), or subject (issuer)",
                 "how": "key or keyless",
                 "format": "cosign-v2 or bundle",
-                "signed_at": "when it was signed; null where nobody vouches for that",
+                "signed_at": "when it was signed; null where nothing confirms it",
                 "on": "the digest it names: of the index or of the manifest",
                 "log": "null where no entry of a log was asked for",
                 "log.id": "the log",
                 "log.index": "the entry",
-                "log.integrated_at": "when the log took it; null where the log does not vouch for that",
+                "log.integrated_at": "when the log took it; null where the log does not confirm it",
             },
         ),
         **_below(

@@ -1,4 +1,4 @@
-"""What `schedctl status` shows: the kernel and the containers, and whether they tell the same."""
+"""What `schedctl status` shows: the kernel and the containers, and whether they agree."""
 
 from schedkit.host.model import Managed, Status
 from schedkit.kernel.holder import describe_holder

@@ -104,7 +104,7 @@ def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal
 
 
 def verify_image(session: "Session", image: Image, policy: "Policy") -> "Verdict":
-    """Who vouches for an image; an error if nobody does whom the policy trusts."""
+    """Who signed an image; an error if nobody does whom the policy trusts."""
     from schedkit.trust.decide import verify
     from schedkit.trust.roots import Roots
 
@@ -144,7 +144,7 @@ def policy_option(function: Function) -> Function:
 
 def offline_option(function: Function) -> Function:
     """For machines, and moments, without network."""
-    return keep_flag("--offline", is_flag=True, help="Use no network: run only what was verified here before.")(
+    return keep_flag("--offline", is_flag=True, help="Use no network: accept only what was verified here before.")(
         function
     )
 
@@ -154,7 +154,7 @@ def unsigned_option(function: Function) -> Function:
     return keep_flag(
         "--allow-unsigned",
         is_flag=True,
-        help="Run an image that is not signed, or by nobody trusted [env: SCHEDCTL_ALLOW_UNSIGNED].",
+        help="Accept an image that is unsigned or signed by others [env: SCHEDCTL_ALLOW_UNSIGNED].",
     )(function)
 
 

@@ -31,7 +31,7 @@ def sked() -> None:
 
 
 @sked.command(cls=GoCommand)
-@switch("--leader-elect", default=False, help="Of several managers, let one act at a time.")
+@switch("--leader-elect", default=False, help="With several managers, let one act at a time.")
 @click.option(
     "--metrics-bind-address",
     default="0",
@@ -42,7 +42,7 @@ def sked() -> None:
 @switch(
     "--metrics-secure",
     default=True,
-    help="Serve metrics over TLS, and only to those whom the cluster lets read them.",
+    help="Serve metrics over TLS, only to clients that are authorized to read them.",
 )
 @click.option(
     "--metrics-cert-path",
@@ -61,7 +61,7 @@ def sked() -> None:
     "--namespace",
     "namespaces",
     multiple=True,
-    help="Carry out the SchedExts of this namespace only; may be given several times.",
+    help="Reconcile the SchedExts of this namespace only; can be repeated.",
 )
 @click.option(
     "--workers", type=click.IntRange(min=1), default=16, show_default=True, help="Resources worked on at once."
@@ -88,8 +88,8 @@ def sked() -> None:
     type=click.Choice(["off", "warn", "enforce"]),
     default="off",
     show_default=True,
-    help="What becomes of an image that nobody signed whom the trust policy trusts: used without a look, used and "
-    "told, not used.",
+    help="Images without a trusted signature: off uses them unchecked, warn uses and reports them, enforce does not "
+    "use them.",
 )
 @trust_options
 @zap_options
@@ -112,7 +112,7 @@ def manager(
     verification: str,
     **others: Any,
 ) -> None:
-    """Run the operator: make DaemonSets of SchedExts and tell on them what became of it."""
+    """Run the operator: reconcile SchedExts into DaemonSets and report their status."""
     from schedkit.sked.controller.operator import Options, run_operator  # --help needs none of it
     from schedkit.sked.controller.verification import Mode
     from schedkit.sked.kube.addresses import parse_address
@@ -174,7 +174,7 @@ def manager(
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="How often to look at the kernel though it announced nothing; less where its announcements do not arrive.",
+    help="Time between looks at the kernel without an event; use less where its events do not arrive.",
 )
 # For tests: another /sys and /proc, another token, and how often to see whether the report is still there.
 @click.option("--root", hidden=True)
@@ -220,7 +220,7 @@ def render(files: tuple[str, ...], output: str) -> None:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @trust_options
 def verify(files: tuple[str, ...], **others: Any) -> None:
-    """Tell whether the operator would run the images of the SchedExts in FILE... (- for stdin), without a cluster.
+    """Show whether the operator would run the images of the SchedExts in FILE... (- for stdin), without a cluster.
 
     The exit code tells the cause of the first that it would not: docs/exit-codes.md.
     """

@@ -1,4 +1,4 @@
-"""The sigstore bundle, as cosign v3 attaches it: a signed statement about an image, and what vouches for it."""
+"""The sigstore bundle, as cosign v3 attaches it: a signed statement about an image, and what proves it."""
 
 from schedkit.trust.evidence import MOST_ENTRIES, MOST_HASHES, MOST_TIMESTAMPS, Evidence, EvidenceEntry, Proof
 from schedkit.trust.model import Format

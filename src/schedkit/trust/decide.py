@@ -34,11 +34,11 @@ ADD_RULE = "add a scope for it, or keys and identities for all images"
 def verify(
     image: Signable, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime
 ) -> Verdict:
-    """Who vouches for this image; a Refusal if nobody does whom the policy trusts.
+    """Who signed this image; a Refusal if nobody does whom the policy trusts.
 
     Of an index without a manifest chosen from it, only signatures of the index itself are looked at.
 
-    A verdict reached before is used only where the network does not answer, or with `offline`, and only if policy and
+    A verdict reached before is used only where the network does not respond, or with `offline`, and only if policy and
     trusted root are the same as then.
     """
     rule = policy.for_image(image.repository)

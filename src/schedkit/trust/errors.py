@@ -61,7 +61,7 @@ class ExpiredError(Refusal):
 
 
 class NoLogEntryError(Refusal):
-    """No transparency log vouches for the signature."""
+    """No transparency log has the signature."""
 
     reason = "NoLogEntry"
     exit_code = ExitCode.NO_LOG_ENTRY

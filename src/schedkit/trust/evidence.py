@@ -1,4 +1,4 @@
-"""One signature with all that vouches for it, whatever format it came in."""
+"""One signature with all that proves it, whatever format it came in."""
 
 from dataclasses import dataclass
 

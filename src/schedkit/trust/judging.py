@@ -108,7 +108,7 @@ def _find_log_entry(evidence: Evidence, der: bytes, rule: Rule, logs: Sequence[L
 
 
 def _read_times(evidence: Evidence, entry: LogEntry | None, root: TrustedRoot) -> list[datetime]:
-    """All times that a trusted log or timestamp authority vouches for."""
+    """All times that a trusted log or timestamp authority confirms."""
     times = [entry.integrated] if entry and entry.integrated else []
     if evidence.timestamps and root.timestamp_authorities:
         from schedkit.trust.timestamps import read_times

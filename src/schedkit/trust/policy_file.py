@@ -266,7 +266,7 @@ class _Reader:
 
 
 def _infer_issuer(subject: Pattern) -> Pattern | None:
-    """Who must have vouched for such a subject; None where that can be anybody."""
+    """Who must have confirmed such a subject; None where that can be anybody."""
     start = re.sub(r"^(\^|\\A)", "", subject.text).replace("\\", "") if subject.is_expression else subject.text
     return next((Pattern(issuer) for prefix, issuer in ISSUERS.items() if start.startswith(prefix)), None)
 

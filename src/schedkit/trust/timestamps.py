@@ -8,7 +8,7 @@ from schedkit.trust.trusted_root import Authority
 
 
 def read_times(timestamps: Sequence[bytes], signature: bytes, authorities: Sequence[Authority]) -> list[datetime]:
-    """The times that trusted timestamp authorities vouch for; what others say is ignored."""
+    """The times that trusted timestamp authorities confirm; what others say is ignored."""
     times = []
     for timestamp in timestamps:
         time = _read_time(timestamp, signature, authorities)

@@ -18,7 +18,7 @@ ALL_SECONDS = 20.0  # for the whole update, however slowly it drips
 
 
 def fetch_target(url: str, target: str, folder: Path | None, bootstrap: bytes | None) -> bytes:
-    """The target's bytes, as TUF vouches for them; `folder` keeps the metadata. UnavailableError without them."""
+    """The target's bytes, as TUF confirms them; `folder` keeps the metadata. UnavailableError without them."""
     logging.getLogger("tuf").setLevel(logging.CRITICAL)  # what it has to say comes as errors
     transport = Transport(DEFAULTS, connect_seconds=SOCKET_SECONDS, read_seconds=SOCKET_SECONDS)
     try:

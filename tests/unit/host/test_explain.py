@@ -100,7 +100,7 @@ def test_kernels_own_words_say_why_it_was_ejected() -> None:
     ejection = Ejection("x", "runtime error", ("invalid CPU 99 from select_cpu",))
     told = explain(see("something else", ejection=ejection))
     assert isinstance(told, EjectedError)
-    assert told.message.endswith("threw it out (error): runtime error: invalid CPU 99 from select_cpu")
+    assert told.message.endswith("ejected it (error): runtime error: invalid CPU 99 from select_cpu")
 
 
 def test_one_that_was_told_to_leave_was_not_ejected() -> None:
@@ -111,8 +111,8 @@ def test_one_that_was_told_to_leave_was_not_ejected() -> None:
 def test_unreadable_kernel_log_leaves_the_schedulers_own_words() -> None:
     told = explain(see(STALL, ejection=Unknown("not root")))
     assert type(told) is EjectedError
-    assert "likely attached, and likely the kernel threw it out (stall)" in told.message
-    assert "attached, and the kernel threw it out" in explain(see(STALL, came=True)).message
+    assert "likely attached, and likely the kernel ejected it (stall)" in told.message
+    assert "attached, and the kernel ejected it" in explain(see(STALL, came=True)).message
 
 
 @pytest.mark.parametrize("ejection", [None, Ejection("other", "runnable task stall")])
@@ -181,13 +181,13 @@ def test_ejection_of_another_scheduler_is_not_this_ones() -> None:
 def test_ejection_by_its_own_name_is_a_fact(fields: dict[str, object]) -> None:
     told = explain(see("bye", ejection=stall("mine"), **fields))
     assert type(told) is EjectedError
-    assert "attached, and the kernel threw it out (stall)" in told.message
+    assert "attached, and the kernel ejected it (stall)" in told.message
 
 
 def test_ejection_of_a_name_nobody_knows_is_likely_its_own() -> None:
     told = explain(see("bye", ejection=stall("fifo"), came=True))
     assert type(told) is EjectedError
-    assert "and likely the kernel threw it out (stall)" in told.message
+    assert "and likely the kernel ejected it (stall)" in told.message
 
 
 @pytest.mark.parametrize("came", [True, False])

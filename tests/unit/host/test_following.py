@@ -113,7 +113,7 @@ def test_ejection_is_told_if_it_was_this_scheduler(world: World) -> None:
 
     world.runtime.said[container.id] = [(0.0, b"x")]
     end_later(world, container, code=1)
-    with pytest.raises(EjectedError, match="the kernel threw ops_scx_new out: runnable task stall"):
+    with pytest.raises(EjectedError, match="the kernel ejected ops_scx_new: runnable task stall"):
         follow(world.host, container, "ops_scx_new", write)
     assert world.runtime.containers == {}
 

@@ -157,7 +157,7 @@ def test_a_helper_that_hangs_is_left(home: Home, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(credentials, "HELPER_SECONDS", 0.1)
     home.helper("lab", "exec sleep 600")
     home.write("home/.docker/config.json", {"credsStore": "lab"})
-    assert "did not answer" in home.find().problems[0]
+    assert "did not respond" in home.find().problems[0]
 
 
 @pytest.mark.parametrize("name", ["../../bin/sh", "missing", "a b", "-x"])

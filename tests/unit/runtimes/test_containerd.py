@@ -247,7 +247,7 @@ def silent(tmp_path: Path) -> Iterator[str]:
 def test_silent_socket_ends_in_an_error(silent: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "VERSION", calls.VERSION._replace(seconds=0.2))
     runtime = Containerd(silent)
-    with pytest.raises(NoAnswerError, match=r"silent\.sock did not answer"):
+    with pytest.raises(NoAnswerError, match=r"silent\.sock did not respond"):
         runtime.fetch_version()
     runtime.close()
 

@@ -100,7 +100,7 @@ def test_hung_engine_ends_in_an_error_that_names_it_and_the_call(
     monkeypatch.setattr(engine_module, "CHANGE_SECONDS", 0.05)
     fake.hang_on("POST /containers/c0ffee/start")
 
-    with pytest.raises(NoAnswerError, match=f"{driver} did not answer within 0.05 s when asked to start container"):
+    with pytest.raises(NoAnswerError, match=f"{driver} did not respond within 0.05 s when asked to start container"):
         engine.start("c0ffee")
 
 

@@ -42,7 +42,7 @@ def test_engine_that_drips_does_not_hold_a_call(tmp_path: Path, begin: bytes, dr
         thread = threading.Thread(target=answer)
         thread.start()
         began = time.monotonic()
-        with pytest.raises(NoAnswerError, match=r"did not answer within 0\.3 s"):
+        with pytest.raises(NoAnswerError, match=r"did not respond within 0\.3 s"):
             Door("docker", str(tmp_path / "engine.sock")).call("GET", "/info", "look", seconds=0.3)
         took = time.monotonic() - began
         over.set()

@@ -29,11 +29,11 @@ CRASH = Crash(Key("default", "pod"), "uid-1", "scx", 4)
         ("attached fifo\ndetached fifo\n", "detached fifo"),
         (
             'attached stall\nejected stall: kind=1026 code=0 reason="runnable task stall" message="sh[1] 5.1s"\nbye\n',
-            "the kernel threw it out, runnable task stall (kind 1026): sh[1] 5.1s",
+            "the kernel ejected it, runnable task stall (kind 1026): sh[1] 5.1s",
         ),
         (
             "12:03:04 [INFO] EXIT: scx_bpf_error (invalid CPU 99)\nError: EXIT\n",
-            "the kernel threw it out, scx_bpf_error (kind 1025): invalid CPU 99",
+            "the kernel ejected it, scx_bpf_error (kind 1025): invalid CPU 99",
         ),
         ("12:03:04 [INFO] EXIT: unregistered from user space\n", "[INFO] EXIT: unregistered from user space"),
         ("attached fifo\nfailed fifo: its time is over\n", "failed fifo: its time is over"),

@@ -240,7 +240,7 @@ def test_ejection_is_explained_from_the_log_and_steady_through_the_crash_loop() 
         cluster.run()
         degraded.append((cluster.condition("one", "Degraded"), cluster.message("one", "Ready")))
     told = (
-        "it was attached and left the kernel; the scheduler ended with status 2: the kernel threw it out, "
+        "it was attached and left the kernel; the scheduler ended with status 2: the kernel ejected it, "
         "runnable task stall (kind 1026): sh[7] failed to run for 5.1s"
     )
     assert set(degraded) == {(("True", "Ejected"), f"1 nodes fail, first n1: {told}")}

@@ -21,7 +21,7 @@ class BlobWrite:
     """The writing of one blob. `run` does it in its own thread; other threads may look at it and cancel it.
 
     containerd takes a digest that it has (and puts it under the lease) without wanting its bytes: `fetch` is
-    called only if it wants them. What an interrupted write left is written anew.
+    called only if it wants them. What an interrupted write left is written again.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class BlobWrite:
             self._first_answer.set()
 
     def cancel(self) -> None:
-        """Let go of it at once; `run` ends with an error."""
+        """Drop it at once; `run` ends with an error."""
         self._over = True
         if self._talk:
             self._talk.cancel()

@@ -98,7 +98,7 @@ class StreamingCall(Protocol[Answer_co]):
 
 
 class _Connection:
-    """A channel, made when first used, and made anew after it broke: an old one would wait before it tries again."""
+    """A channel, made when first used, and made again after it broke: an old one would wait before it tries again."""
 
     def __init__(self, socket: str) -> None:
         self._socket = socket
@@ -210,14 +210,14 @@ def parse_failure(socket: str, call: str, code: grpc.StatusCode, details: str) -
         return NoSpaceError(said, hint="containerd keeps images and snapshots under /var/lib/containerd")
     match code:
         case _ if code in _TOO_LATE or any(words in lowered for words in _TOO_LATE_WORDS):
-            return NoAnswerError(f"containerd at {socket} did not answer {call} in time")
+            return NoAnswerError(f"containerd at {socket} did not respond to {call} in time")
         case grpc.StatusCode.UNAVAILABLE if "locked" in lowered:
             return BusyError(said, hint="another process is writing the same content; try again")
         case grpc.StatusCode.UNAVAILABLE if "permission denied" in lowered:
             return NoPermissionError(f"not allowed to open {socket}", hint="run as root")
         case grpc.StatusCode.UNAVAILABLE:
             return UnavailableError(
-                f"containerd does not answer at {socket}: {details}", hint="is it running? systemctl status containerd"
+                f"containerd does not respond at {socket}: {details}", hint="is it running? systemctl status containerd"
             )
         case grpc.StatusCode.NOT_FOUND:
             return NotFoundError(said)

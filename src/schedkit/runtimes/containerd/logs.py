@@ -123,7 +123,7 @@ def read_log(path: Path, tail: int | None, begin: Position = BEGINNING) -> Itera
 
 
 def wait_settled(path: Path) -> None:
-    """Until nobody has the log of an ended container open for writing; not for ever."""
+    """Until nobody has the log of an ended container open for writing; not forever."""
     with path.open("rb") as log, closing(_Changes(path)) as changes:
         patience = time.monotonic() + SETTLE_SECONDS
         while _is_written(log) and (left := patience - time.monotonic()) > 0:
@@ -134,7 +134,7 @@ def wait_settled(path: Path) -> None:
 def follow_log(
     path: Path, tail: int | None, ending: Ending, begin: Position = BEGINNING
 ) -> Iterator[tuple[bytes, int]]:
-    """What is there and what comes, each piece with where it ends, until the container's end and its last words."""
+    """What is there and what comes, each piece with where it ends, until all output of the ended container is read."""
     with ExitStack() as stack:
         log = stack.enter_context(path.open("rb"))
         changes = stack.enter_context(closing(_Changes(path)))

@@ -143,11 +143,11 @@ class _Blobs:
                     other.result()
             if any(write.is_stalled() for write in self._writes):
                 name = calls.CONTENT_WRITE.name
-                raise NoAnswerError(f"containerd at {self._client.socket} did not answer {name} in time")
+                raise NoAnswerError(f"containerd at {self._client.socket} did not respond to {name} in time")
         written.result()
 
     def end(self) -> None:
-        """Let go of all that are not here yet."""
+        """Drop all that are not here yet."""
         for write in self._writes:
             write.cancel()
         self._threads.shutdown(cancel_futures=True)

@@ -64,12 +64,12 @@ MOST_RUNS = 5000
 )
 @click.option("--metric", metavar="REGEX", help="Compare a number of the command's output, not its wall time.")
 @click.option("--better", type=click.Choice(["lower", "higher"]), help="Which way the --metric is better.")
-@click.option("--latency", is_flag=True, help="Measure how late timers wake a process up meanwhile.")
+@click.option("--latency", is_flag=True, help="Also measure how late timers wake a process.")
 @click.option("--workload", metavar="NAME", help="Measure a known workload: mixed (needs nothing), hackbench …")
 @click.option("--user", metavar="NAME", help="Run the command as this user [default: as schedctl].")
 @duration_option("--settle", default=f"{SETTLE_SECONDS:g}s", help="Pause between a change of the scheduler and a run.")
 @attach_timeout_option
-@click.option("--seed", type=click.IntRange(0, 2**63), help="Order the runs as the bench that told this seed did.")
+@click.option("--seed", type=click.IntRange(0, 2**63), help="Order the runs as the bench with this seed did.")
 @click.option("--report", type=click.Path(dir_okay=False), metavar="FILE", help="Write an HTML page as well.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @trust_options
@@ -92,11 +92,11 @@ def command(
     report: str | None,
     command_line: tuple[str, ...],
 ) -> int | None:
-    """Run a command under several schedulers in turns, and tell which is better for it.
+    """Run a command under several schedulers in turns, and report which is better for it.
 
     All images are verified and pulled first. Then the command runs under each scheduler, block by block in random
     order; before and after each run the kernel must say that this scheduler is attached. A run in which it is ejected
-    is no number. At the end, and on Ctrl-C, what was attached before is attached again.
+    does not count. At the end, and on Ctrl-C, what was attached before is attached again.
 
     The exit code is 0 also where no difference is found; 12 if a scheduler was ejected in some run, 18 if the command
     failed in some run.

@@ -29,7 +29,7 @@ from schedkit.schedctl.views import holder_fields, kernel_fields
 def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
     """End an attached scheduler that nobody manages, by detaching its BPF link or else by SysRq-S.
 
-    It says what it will do and asks first. The process that loaded the scheduler is told by the kernel, not killed.
+    It says what it will do and asks first. The kernel notifies the process that loaded the scheduler; it is not killed.
     What a runtime that does not respond may have started for schedctl is not ended without --force.
     """
     session.require_root("detach")

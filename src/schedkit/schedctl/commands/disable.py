@@ -11,7 +11,7 @@ from schedkit.schedctl.session import Session
 
 @click.command(
     cls=Command,
-    short_help="Run none at boot any more.",
+    short_help="Stop starting a scheduler at boot.",
     epilog="""
     schedctl disable
     """,

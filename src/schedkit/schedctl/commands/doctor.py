@@ -54,7 +54,7 @@ ABOUT = {
 
 @click.command(
     cls=Command,
-    short_help="Look for what keeps schedulers from running here.",
+    short_help="Check whether this machine can run schedulers.",
     epilog="""
     schedctl doctor
     schedctl doctor --offline
@@ -65,7 +65,7 @@ ABOUT = {
 @output_option
 @pass_session
 def command(session: Session, offline: bool) -> int:
-    """Look for what keeps schedulers from running here: the kernel, our rights, the runtimes, the registry.
+    """Check what keeps schedulers from running here: the kernel, your rights, the runtimes, the registry.
 
     Ends with 1 when something does (ERROR); a warning may, unknown could not be found out, and - does not apply here.
     Without root it shows what it can see and ends with 77.

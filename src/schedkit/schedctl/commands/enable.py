@@ -17,7 +17,7 @@ from schedkit.schedctl.session import Session
     short_help="Run a scheduler now and at every boot.",
     epilog="""
     schedctl enable scx_lavd
-    schedctl enable scx_bpfland --version 1.0.14 -- -m performance
+    schedctl enable scx_bpfland --version v1.1.0 -- -m performance
     """,
 )
 @request_options

@@ -12,7 +12,7 @@ from schedkit.schedctl.views import SHORT_ID, unreachable_fields
 
 @click.command(
     cls=Command,
-    short_help="List the schedulers' images that are here.",
+    short_help="List the schedulers' images on this machine.",
     epilog="""
     schedctl images
     schedctl images -o json | jq -r '.images[] | select(.used_by == []) | .names[]'

@@ -17,7 +17,7 @@ from schedkit.schedctl.verification import trust_options
 
 @click.command(
     cls=Command,
-    short_help="Take over the choice of another manager.",
+    short_help="Take over the settings of another manager.",
     epilog="""
     schedctl import scx_loader --dry-run
     schedctl import scx_loader

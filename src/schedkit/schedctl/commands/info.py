@@ -45,10 +45,10 @@ class Info(NamedTuple):
 
 @click.command(
     cls=Command,
-    short_help="Tell what an image is, and whether this kernel can run it.",
+    short_help="Show what an image is, and whether this kernel can run it.",
     epilog="""
     schedctl info scx_rusty
-    schedctl info scx_rusty --version 1.0.14
+    schedctl info scx_rusty --version v1.1.0
     schedctl info ghcr.io/example/my_scheduler:edge -o json
     """,
 )
@@ -57,7 +57,7 @@ class Info(NamedTuple):
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
-    """Tell what an image is (its labels, size and platforms), and whether this kernel can run it."""
+    """Show what an image is (its labels, size and platforms), and whether this kernel can run it."""
     info = _gather(session, session.find(name, version))
     session.output.show(lambda: _fields(info), lambda: _text(info, session.output))
 

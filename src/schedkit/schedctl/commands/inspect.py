@@ -9,7 +9,7 @@ from schedkit.schedctl.session import Session
 
 @click.command(
     cls=Command,
-    short_help="Print everything known of one container, as JSON.",
+    short_help="Print everything known about one container, as JSON.",
     epilog="""
     schedctl inspect
     schedctl inspect scx_rusty | jq .container.labels
@@ -18,9 +18,9 @@ from schedkit.schedctl.session import Session
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
 @pass_session
 def command(session: Session, id: str | None) -> None:
-    """Print everything known of one container, and of the kernel beside it, as JSON.
+    """Print everything known about one container, and about the kernel, as JSON.
 
-    Without ID it is the one that runs, or else the one that ended last.
+    Defaults to the one that runs, or else the one that ended last.
     """
     from schedkit.schedctl.choosing import choose_managed
     from schedkit.schedctl.output import format_json

@@ -31,7 +31,7 @@ class SchedulerRow(NamedTuple):
 
 @click.command(
     cls=Command,
-    short_help="List the schedulers of the catalog, and which are here.",
+    short_help="List the schedulers in the catalog, and which are on this machine.",
     epilog="""
     schedctl list
     schedctl list | grep -w pulled
@@ -40,13 +40,13 @@ class SchedulerRow(NamedTuple):
     """,
 )
 @click.option("--wide", is_flag=True, help="Show their images too.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Show those too that are only for trying out schedctl.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include test images.")
 @output_option
 @pass_session
 def command(session: Session, wide: bool, everything: bool) -> None:
     """List the schedulers of the catalog, what they are good for, and which are pulled or attached on this machine.
 
-    `schedctl info NAME` tells more of one.
+    `schedctl info NAME` shows more about one.
     """
     rows = [row for row in _gather(session) if everything or not row.hidden or row.attached]
     session.output.show(
@@ -73,7 +73,7 @@ def _gather(session: Session) -> list[SchedulerRow]:
 
 
 def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Observed]:
-    """Repositories that are pulled, None if somebody who may know does not answer; and what runs."""
+    """Repositories that are pulled, None if somebody who may know does not respond; and what runs."""
     from schedkit.host.managed import observe
 
     observed = observe(session.machine, session.runtimes)
@@ -96,7 +96,7 @@ def _is_pulled(session: Session, image: "Reference", pulled: frozenset[str]) -> 
 
 
 def _is_attached(name: str, observed: Observed) -> bool | None:
-    """Whether the kernel has it, in a container of ours or by whomever."""
+    """Whether the kernel has it, in a container of ours or by anybody."""
     kernel = observed.kernel
     if kernel.state in (State.DISABLED, State.UNSUPPORTED):
         return False

@@ -12,7 +12,7 @@ from schedkit.schedctl.session import Session
 
 @click.command(
     cls=Command,
-    short_help="Print what a scheduler said.",
+    short_help="Show a scheduler's output.",
     epilog="""
     schedctl logs
     schedctl logs scx_rusty -f --tail 20
@@ -20,16 +20,16 @@ from schedkit.schedctl.session import Session
     """,
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
-@click.option("-f", "--follow", is_flag=True, help="Go on until it ends.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until it ends.")
 @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
 @click.option(
-    "--since", metavar="TIME", help="Only what came since: 90s, 10m, 2h, 1d, or a time as 2026-11-16T10:00:00Z."
+    "--since", metavar="TIME", help="Only what is newer than: 90s, 10m, 2h, 1d, or a time as 2026-11-16T10:00:00Z."
 )
 @pass_session
 def command(session: Session, id: str | None, follow: bool, tail: int | None, since: str | None) -> None:
-    """Print what a scheduler said, both its outputs; of one that ended too, as long as its container is kept.
+    """Show a scheduler's stdout and stderr; also of one that has ended, until its container is removed.
 
-    Without ID it is the one there is, or the one of several that runs.
+    Defaults to the scheduler that runs, or to the only one.
     """
     begin = None if since is None else parse_since(since, session.machine.now())
     runtime, container = choose_container(session, id)

@@ -17,19 +17,19 @@ SECONDS = 10  # for one request: who is slower is dropped
 
 @click.command(
     cls=Command,
-    short_help="Print what the kernel's slot is doing, for Prometheus.",
+    short_help="Print the kernel's scheduler metrics, for Prometheus.",
     epilog="""
     schedctl metrics
     schedctl metrics --listen 127.0.0.1:9440
     schedctl metrics >/var/lib/prometheus/node-exporter/sched_ext.prom
     """,
 )
-@click.option("--listen", metavar="ADDRESS:PORT", help="Serve them at /metrics there, until Ctrl-C.")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Serve them at /metrics until Ctrl-C.")
 @pass_session
 def command(session: Session, listen: str | None) -> None:
     """Print what the kernel's slot is doing as OpenMetrics text; the names are those of sked's agents.
 
-    With --listen they are served in plain HTTP, to everybody who reaches that address.
+    With --listen they are served over plain HTTP, to everyone who can reach that address.
     """
     root = session.machine.root
     if listen is None:

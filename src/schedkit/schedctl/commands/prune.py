@@ -23,9 +23,9 @@ from schedkit.schedctl.session import Session
 @output_option
 @pass_session
 def command(session: Session, dry_run: bool) -> None:
-    """Remove the images of schedulers of which no container is there, from all runtimes.
+    """Remove the images of schedulers that no container uses, from all runtimes.
 
-    Images of others are never touched: see `schedctl images --help` for which are schedulers'.
+    Other images are never touched: `schedctl images --help` says which are schedulers'.
     """
     session.require_root("prune")
     unused = [one for one in gather(session).images if not one.used_by]

@@ -17,13 +17,13 @@ from schedkit.schedctl.show_containers import show_containers
     schedctl ps -o json | jq -r '.containers[].id'
     """,
 )
-@click.option("-a", "--all", "everything", is_flag=True, help="Those that ended or never started, too.")
-@click.option("-q", "--quiet", is_flag=True, help="Only their IDs, one a line.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include those that ended or never started.")
+@click.option("-q", "--quiet", is_flag=True, help="Only IDs, one per line.")
 @output_option
 @pass_session
 def command(session: Session, everything: bool, quiet: bool) -> None:
-    """List the schedulers' containers over all runtimes that answer, and whether the kernel has them.
+    """List the schedulers' containers in all runtimes that respond, and whether the kernel has attached them.
 
-    UPTIME tells for a container that does not run what it is instead, with its exit code.
+    For a container that does not run, UPTIME shows its state and exit code instead.
     """
     show_containers(session, everything=everything, quiet=quiet)

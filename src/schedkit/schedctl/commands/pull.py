@@ -14,7 +14,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify, trus
     short_help="Fetch an image without running it.",
     epilog="""
     schedctl pull scx_rusty
-    schedctl -d containerd pull scx_bpfland --version 1.0.14
+    schedctl -d containerd pull scx_bpfland --version v1.1.0
     """,
 )
 @click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
@@ -23,7 +23,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify, trus
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
-    """Fetch an image without running it, verified by the same rule as `schedctl run` does."""
+    """Fetch an image without running it, verified by the same rules as `schedctl run`."""
     check_trust_policy(session.settings)
     runtime = session.runtimes.chosen
     named = session.find(name, version)

@@ -26,7 +26,7 @@ from schedkit.schedctl.views import attached_fields
 def command(session: Session, id: str | None, timeout: float) -> None:
     """Stop a scheduler and start its container again, as it is: the same image, the same arguments.
 
-    Without ID it is the one that runs. One that has ended is started again as long as its container is kept. If it
+    Defaults to the one that runs. One that has ended is started again as long as its container is kept. If it
     does not attach, its container is removed.
     """
     from schedkit.host.preparing import check_kernel

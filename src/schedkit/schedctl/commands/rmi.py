@@ -17,7 +17,7 @@ from schedkit.schedctl.session import Session
     short_help="Remove images of schedulers.",
     epilog="""
     schedctl rmi scx_rusty
-    schedctl rmi ghcr.io/schedkit/scx_lavd:1.0.14
+    schedctl rmi ghcr.io/schedkit/scx_lavd:v1.1.0
     """,
 )
 @click.argument("words", nargs=-1, required=True, metavar="NAME|IMAGE|ID...", shell_complete=complete_image)
@@ -27,7 +27,7 @@ from schedkit.schedctl.session import Session
 def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
     """Remove images of schedulers from all runtimes: all versions of a NAME, one IMAGE, or by its ID.
 
-    One of which a container is there stays, and the exit code is 1.
+    An image that a container uses stays, and the exit code is 1.
     """
     session.require_root("rmi")
     kept = gather(session)

@@ -30,10 +30,10 @@ _FOLLOW = "show its output until Ctrl-C, and then stop it"
 
 @click.command(
     cls=RequestCommand,
-    short_help="Run a scheduler and wait until the kernel has it.",
+    short_help="Run a scheduler and wait until the kernel has attached it.",
     epilog="""
     schedctl run scx_rusty
-    schedctl run scx_lavd --version 1.0.14 -- --performance
+    schedctl run scx_lavd --version v1.1.0 -- --performance
     schedctl run ghcr.io/example/my_scheduler:edge --attach
     schedctl run scx_bpfland --restart on-failure:5
     schedctl run lavd --mode gaming
@@ -42,18 +42,18 @@ _FOLLOW = "show its output until Ctrl-C, and then stop it"
 @request_options
 @restart_option
 @dry_run_option
-@click.option("-a", "--attach", is_flag=True, help="Show its output until Ctrl-C, and then stop it; for systemd units.")
+@click.option("-a", "--attach", is_flag=True, help="Show its output; Ctrl-C stops the scheduler. For systemd units.")
 @click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
 @output_option
 @pass_session
 def command(
     session: Session, /, name: str, args: tuple[str, ...], attach: bool, no_wait: bool, dry_run: bool, **options: Any
 ) -> int | None:
-    """Run a scheduler and wait until the kernel says that it is attached.
+    """Run a scheduler and wait until the kernel has attached it.
 
-    NAME is one of `schedctl list` (`lavd` is `scx_lavd`), IMAGE any image reference. If it does not attach, what was
-    started is removed, and its last lines and the reason are shown; the exit code says which. What follows -- goes to
-    the scheduler.
+    NAME is one of `schedctl list` (`lavd` is `scx_lavd`), IMAGE any image reference. If it does not attach, its
+    container is removed, and its last lines and the cause are shown; the exit code tells the cause, too. What follows
+    -- goes to the scheduler.
 
     With --attach, a container that runs the same image with the same arguments and is attached is taken over.
     """

@@ -1,4 +1,4 @@
-"""`schedctl status`: the kernel and the containers, and whether they tell the same."""
+"""`schedctl status`: the kernel and the containers, and whether they agree."""
 
 import click
 
@@ -9,7 +9,7 @@ from schedkit.schedctl.show_status import show_status
 
 @click.command(
     cls=Command,
-    short_help="Tell what the kernel does, and whether the containers agree.",
+    short_help="Show what the kernel does, and whether the containers agree.",
     epilog="""
     schedctl status
     schedctl status -o json | jq -r .status
@@ -19,7 +19,7 @@ from schedkit.schedctl.show_status import show_status
 @output_option
 @pass_session
 def command(session: Session) -> int:
-    """Tell what the kernel does, and whether the containers agree.
+    """Show what the kernel does, and whether the containers agree.
 
     Ends with 0 when they do (idle, running), with 2 when they do not, and with 1 when it could not be found out.
     """

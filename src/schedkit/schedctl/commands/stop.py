@@ -1,4 +1,4 @@
-"""`schedctl stop`: end a scheduler of ours."""
+"""`schedctl stop`: end a scheduler that schedctl runs."""
 
 import click
 
@@ -20,7 +20,7 @@ from schedkit.unknown import Unknown
 
 @click.command(
     cls=Command,
-    short_help="Stop a scheduler and wait until the kernel let it go.",
+    short_help="Stop a scheduler and wait until the kernel has detached it.",
     epilog="""
     schedctl stop
     schedctl stop scx_rusty --timeout 30
@@ -28,7 +28,7 @@ from schedkit.unknown import Unknown
     """,
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
-@click.option("--all", "everything", is_flag=True, help="All of them, also what is left of those that ended.")
+@click.option("--all", "everything", is_flag=True, help="Stop all of them, and remove those that have ended.")
 @timeout_option(STOP_SECONDS, "it may take to leave before it is killed")
 @dry_run_option
 @output_option
@@ -36,8 +36,8 @@ from schedkit.unknown import Unknown
 def command(session: Session, id: str | None, everything: bool, timeout: float, dry_run: bool) -> None:
     """Stop a scheduler: SIGTERM, SIGKILL if that does not help, and wait until the kernel says detached.
 
-    Its container is removed, and systemd does not start it again before the next boot. Without ID it is the one that
-    runs; ID may be the beginning of one, a container's name or a scheduler's.
+    Its container is removed, and systemd does not start it again before the next boot. Defaults to the one that runs.
+    ID can be the beginning of an ID, a container's name, or a scheduler's.
     """
     if everything and id:
         raise UsageError("--all cannot be used with an ID", hint="use one of the two")

@@ -22,7 +22,7 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
     epilog="""
     schedctl switch scx_bpfland
     schedctl switch scx_lavd -- --performance
-    schedctl switch scx_rusty --version 1.0.14 -o json | jq .gap_seconds
+    schedctl switch scx_rusty --version v1.1.0 -o json | jq .gap_seconds
     """,
 )
 @request_options
@@ -33,8 +33,8 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
 def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool, **options: Any) -> None:
     """Replace the running scheduler: fetch and prepare the new one first, then stop the old one and start the new one.
 
-    Between the two the kernel uses its own scheduler; how long that was is printed. If the new one does not attach,
-    the old one is started again and the exit code is 15.
+    Between the two the kernel uses its own scheduler; the length of this gap is printed. If the new one does not
+    attach, the old one is started again and the exit code is 15.
     """
     from schedkit.host.preparing import check_kernel
     from schedkit.host.switch import check_switch, switch

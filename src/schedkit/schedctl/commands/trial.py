@@ -18,7 +18,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
 
 @click.command(
     cls=RequestCommand,
-    short_help="Try a scheduler, and go back unless it is kept.",
+    short_help="Try a scheduler; it is replaced again unless you keep it.",
     epilog="""
     schedctl trial scx_lavd --for 10m
     schedctl trial scx_bpfland --for 1h30m -- -m performance
@@ -30,7 +30,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
 @output_option
 @pass_session
 def command(session: Session, /, name: str, args: tuple[str, ...], seconds: float, **options: Any) -> None:
-    """Switch to a scheduler, and go back to what was before, a scheduler or none, unless `schedctl keep` comes in time.
+    """Switch to a scheduler, and go back to what ran before (a scheduler or none) unless `schedctl keep` comes in time.
 
     A unit of systemd goes back, also when the terminal is closed or schedctl is killed. When the scheduler ends or the
     kernel ejects it before its time, it goes back at once; the journal and `schedctl status` tell why. After a reboot

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    short_help="Tell who signed an image, and whether it may run.",
+    short_help="Show who signed an image, and whether it may run.",
     epilog="""
     schedctl verify scx_rusty
     schedctl verify ghcr.io/example/my_scheduler:edge --trust-policy policy.yaml
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
-    """Tell who signed an image, how, when and by which log entry; or why it may not run, signature by signature.
+    """Show who signed an image, how, when and with which log entry; or why it may not run, signature by signature.
 
     `run`, `switch` and `pull` decide by the same rule. The exit code says why not: docs/exit-codes.md.
     """

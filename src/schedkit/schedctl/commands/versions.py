@@ -37,7 +37,7 @@ class VersionRow(NamedTuple):
     type=click.IntRange(min=0),
     default=20,
     show_default=True,
-    help="At most so many; 0 for all. Each costs a question to the registry.",
+    help="Maximum number to show (0 for all); each needs one request to the registry.",
 )
 @output_option
 @pass_session
@@ -73,7 +73,7 @@ def _gather(session: Session, named: Named, tags: list[str]) -> list[VersionRow]
 
 
 def _fetch_digests(session: Session) -> frozenset[str] | None:
-    """Of all images that are here; None if somebody who may know does not answer."""
+    """Of all images that are here; None if somebody who may know does not respond."""
     if session.runtimes.hidden:
         return None
     try:

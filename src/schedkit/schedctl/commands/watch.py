@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    short_help="Follow the kernel's slot, live.",
+    short_help="Follow the kernel's scheduler slot, live.",
     epilog="""
     schedctl watch
     schedctl watch --interval 0.2
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
     "--interval",
     default="1s",
     least=0.05,
-    help="How often it looks when nothing happens; what changes is shown at once.",
+    help="Time between samples; changes are shown at once.",
 )
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N looks.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N samples.")
 @output_option
 @pass_session
 def command(session: Session, interval: float, count: int | None) -> None:
     """Follow the kernel's slot: state, scheduler, uptime, events per second, and its statistics if it serves some.
 
-    On a terminal in place, until Ctrl-C; in a pipe a line for each look, with -o json one document a line.
+    On a terminal the view is updated in place until Ctrl-C; in a pipe there is one line per sample, with -o json one
+    document per line.
     """
     from schedkit.host.watching import watch
 

@@ -54,7 +54,7 @@ class Memory(NamedTuple):
 
     @classmethod
     def recall(cls, status: object) -> Self:
-        """The memory of a report that was written before, by whomever."""
+        """The memory of a report that was written before, by anybody."""
         report = status if isinstance(status, dict) else {}
         return cls(report, report if _find(report, "slot", "state") in set(State) else {})
 

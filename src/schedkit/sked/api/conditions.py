@@ -82,7 +82,7 @@ class Reason(ConditionReason):
     EJECTED = (
         "Ejected",
         (
-            "The scheduler was attached and left without being told to: the kernel threw it out, or it ended; "
+            "The scheduler was attached and left without being told to: the kernel ejected it, or it ended; "
             "it counts until it has run for five minutes."
         ),
     )
@@ -144,12 +144,12 @@ class Reason(ConditionReason):
     UNSIGNED = "Unsigned", "Nobody signed the image."
     UNTRUSTED = "Untrusted", "It is signed by others than the policy trusts, or the policy has no rule for it."
     EXPIRED = "Expired", "A certificate was not valid when the image was signed."
-    NO_LOG_ENTRY = "NoLogEntry", "No trusted transparency log vouches for the signature."
+    NO_LOG_ENTRY = "NoLogEntry", "No trusted transparency log has the signature."
     BAD_SIGNATURE = "BadSignature", "What is there is not a signature of this image."
     UNSAFE_OVERRIDE = "UnsafeOverride", "env or configFrom could make the image run what is not in it."
     BAD_POLICY = "BadPolicy", "The administrator's trust policy cannot be read; nothing new is used."
     UNAVAILABLE = "Unavailable", "The registry is out of reach, refuses or has a failure of its own."
-    NO_ANSWER = "NoAnswer", "The registry does not answer in time."
+    NO_ANSWER = "NoAnswer", "The registry does not respond in time."
     NO_PERMISSION = "NoPermission", "The registry wants a login, or refuses the one that sked has."
     NOT_FOUND = "NotFound", "The registry has no such image."
     BAD_DATA = "BadData", "The registry's answer is not what it must be."

@@ -194,7 +194,7 @@ class Toleration(SpecModel, frozen=True, kw_only=True):
     ] = ""
     toleration_seconds: Annotated[
         int | None,
-        about("How long a NoExecute taint is tolerated, in seconds; absent means for ever.", format="int64"),
+        about("How long a NoExecute taint is tolerated, in seconds; absent means forever.", format="int64"),
     ] = None
 
 

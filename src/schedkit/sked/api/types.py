@@ -219,7 +219,7 @@ class NodeCounts(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class Verified(SpecModel, frozen=True, kw_only=True):
-    """Who vouches for an image."""
+    """Who signed an image."""
 
     digest: Annotated[str, about("The digest that was verified: of the whole index, if it is one.")]
     signer: Annotated[str, about("Who signed it.", maxLength=1024)]
@@ -237,7 +237,7 @@ class PoolStatus(SpecModel, frozen=True, kw_only=True):
         str, about("What the image's reference names since it was resolved for this generation, by digest.")
     ] = ""
     verified: Annotated[
-        Verified | None, about("Who vouches for resolvedImage; absent where nobody does, or sked verifies nothing.")
+        Verified | None, about("Who signed resolvedImage; absent where nobody trusted did, or sked verifies nothing.")
     ] = None
     nodes: Annotated[NodeCounts | None, about("How many nodes are in which state.")] = None
     excluded_by: Annotated[

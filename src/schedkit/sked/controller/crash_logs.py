@@ -20,7 +20,7 @@ LINES, BYTES = 20, 1 << 16
 LOG_LENGTH = 300
 SECONDS = 10.0  # a node that answers at all does so in less
 NO_ANSWER = "NoAnswer"
-EJECTED_BY_KERNEL = "the kernel threw it out,"
+EJECTED_BY_KERNEL = "the kernel ejected it,"
 
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _TIME = re.compile(r"^\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d\S*\s+")
@@ -29,7 +29,7 @@ _COMPLAINS = re.compile(r"error|fail|fatal|panic|cannot|could not|unable|ejected
 
 
 def parse_log(log: str) -> str:
-    """The lines at the end of a log that say why, as one: the kernel's reason if it threw the scheduler out.
+    """The lines at the end of a log that say why, as one: the kernel's reason if it ejected the scheduler.
 
     Else from the last complaint on, else the very last line.
     """
@@ -74,7 +74,7 @@ class CrashLogs:
         self._asked.pop(uid, None)
 
     async def run(self) -> None:
-        """Read logs until cancelled; a node that does not answer keeps only others' logs waiting."""
+        """Read logs until cancelled; a node that does not respond keeps only others' logs waiting."""
         async with asyncio.TaskGroup() as group:
             for _ in range(READERS):
                 group.create_task(self._read())

@@ -180,7 +180,7 @@ def _without_slot(term: NodeSelectorTerm) -> NodeSelectorTerm:
 
 
 def differs(wanted: DaemonSet, seen: DaemonSet) -> bool:
-    """Whether something of ours is not as wanted; what Kubernetes fills in by itself is as wanted."""
+    """Whether a field that sked sets is not as wanted; what Kubernetes fills in by itself is as wanted."""
     if not wanted.metadata.labels.items() <= seen.metadata.labels.items():
         return True
     if wanted.metadata.owner_references[0] not in seen.metadata.owner_references:

@@ -59,7 +59,7 @@ class Executor:
         return written
 
     async def delete(self, daemonset: DaemonSet) -> None:
-        """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it for ever."""
+        """Delete a DaemonSet. It is gone at once and its pods follow: one on a dead node would hold it forever."""
         await self._delete(DAEMONSETS, daemonset.metadata, "Background")
 
     async def evict(self, pod: Pod) -> None:

@@ -74,7 +74,7 @@ def plan_revisions(
 
 
 def find_newest(world: World, claim: Claim) -> SchedExt:
-    """A claim's resource with its newest status and annotations: a claim is made anew only for another spec."""
+    """A claim's resource with its newest status and annotations: a claim is made again only for another spec."""
     return world.resources.get(*claim.owner) or claim.resource
 
 

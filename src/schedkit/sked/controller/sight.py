@@ -58,9 +58,9 @@ class Sight:
             self._held.pop(name, None)
 
     def held_in(self, name: str, now: datetime) -> float | None:
-        """For how many seconds more to wait for a kernel that has yet to let go of a scheduler; None: not at all.
+        """For how many seconds more to wait for a kernel that has yet to detach a scheduler; None: not at all.
 
-        Not for ever: one that somebody started by hand may stay, and then the next one's pod has to say so.
+        Not forever: one that somebody started by hand may stay, and then the next one's pod has to say so.
         """
         since = self._held.get(name)
         left = (since + HAND_OVER - now).total_seconds() if since else 0.0

@@ -143,7 +143,7 @@ def decide(
 def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant], *, held: bool = False) -> str:
     """What the label is to say now: the winner's name once nobody else is there, and until then that it is pending.
 
-    `held`: the kernel has yet to let go of what was attached.
+    `held`: the kernel has yet to detach what was attached.
     """
     if decision.reserved:
         return slot.value

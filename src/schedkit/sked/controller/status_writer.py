@@ -110,7 +110,7 @@ class StatusWriter:
         )
 
     async def write_unreadable(self, found: Unreadable) -> None:
-        """Tell a resource that it is not understood; where only its status is not, take that away to be made anew."""
+        """Tell a resource that it is not understood; where only its status is not, take that away to be made again."""
         metadata = found.metadata
         if metadata.deletion_timestamp:
             return

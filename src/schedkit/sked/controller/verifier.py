@@ -1,4 +1,4 @@
-"""Finds out what images are and who vouches for them, beside the reconciliations: each question once, and bounded.
+"""Finds out what images are and who signed them, beside the reconciliations: each question once, and bounded.
 
 A registry that hangs, or wants to be left alone, holds up its own images: it has few places, and none while it is to be
 left alone. Nor can one namespace take all places.

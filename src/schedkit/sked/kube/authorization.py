@@ -29,7 +29,7 @@ class AuthorizationVerdict(Enum):
     ALLOWED = "allowed"
     UNKNOWN_CALLER = "unknown caller"
     FORBIDDEN = "forbidden"
-    UNDECIDED = "undecided"  # the API server did not answer, so nobody gets in
+    UNDECIDED = "undecided"  # the API server did not respond, so nobody gets in
 
 
 class UserInfo(Model, frozen=True):

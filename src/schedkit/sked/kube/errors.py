@@ -24,7 +24,7 @@ class ConfigError(SchedkitError):
 
 
 class ConnectionLostError(UnavailableError):
-    """The API server did not answer."""
+    """The API server did not respond."""
 
     reason = "ApiServerUnreachable"
 

@@ -115,7 +115,7 @@ def by_controller(item: HasMetadata) -> Iterable[str]:
 class Interner:
     """Lets equal parts of many objects be one: thousands of them say the same.
 
-    Not `sys.intern`, which is for strings alone, and in some versions of Python keeps them for ever.
+    Not `sys.intern`, which is for strings alone, and in some versions of Python keeps them forever.
     """
 
     def __init__(self, most: int = MOST_PARTS) -> None:

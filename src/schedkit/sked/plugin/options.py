@@ -79,7 +79,7 @@ class PluginCommand(click.Command):
             with formatter.section("Examples"):
                 for line in self.epilog.strip().splitlines():
                     formatter.write(f"{'':{formatter.current_indent}}{line.strip()}\n")
-        formatter.write("\n-n, --context and --kubeconfig may stand here too.\n")
+        formatter.write("\n-n, --context and --kubeconfig can be used here too.\n")
 
 
 def read_target(context: click.Context) -> Target:

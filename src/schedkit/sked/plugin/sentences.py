@@ -161,7 +161,7 @@ def _tell_pods(evidence: NodeEvidence, moment: datetime) -> Iterator[str]:
             yield f"Its log could not be read: {log.why}."
         elif log:
             if thrown_out := parse_exit(log.lines):
-                yield f"By its log the kernel threw it out: {thrown_out}."
+                yield f"By its log the kernel ejected it: {thrown_out}."
             yield "The end of its log:" if log.lines else "Its log is empty."
             yield from (f"  {line}" for line in log.lines)
 

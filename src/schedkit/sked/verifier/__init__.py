@@ -1,1 +1,1 @@
-"""Which image a reference names and who vouches for it: asked of registries, in a process beside the operator."""
+"""Which image a reference names and who signed it: asked of registries, in a process beside the operator."""

@@ -2,7 +2,7 @@
 
 It holds what takes memory (registries, cryptography, trusted roots) only while there is something to verify, and
 whatever a registry makes it do, it cannot do more than this to the operator: its memory has a limit, and it is ended
-when it does not answer.
+when it does not respond.
 """
 
 import logging

@@ -25,7 +25,7 @@ UNSIGNED = "nobody (allowUnsigned)"
 
 
 class Judged(NamedTuple):
-    """Who vouches for an image, by which rule of the policy."""
+    """Who signed an image, by which rule of the policy."""
 
     signer: str
     rule: str
@@ -66,7 +66,7 @@ class Judge:
             registry.close()
 
     def judge(self, text: str, policy: Policy, secrets: Sequence[str] = ()) -> Judged:
-        """Who vouches for what has this digest: the whole index, if it is one, as each node chooses from it."""
+        """Who signed what has this digest: the whole index, if it is one, as each node chooses from it."""
         reference = parse_reference(text)
         if not reference.digest:
             raise UsageError(f"{reference} has no digest, and a tag may change between two looks")

@@ -21,7 +21,7 @@ class TrustSettings(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Question(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One question: what is the policy, what does a reference name now, who vouches for a digest."""
+    """One question: what is the policy, what does a reference name now, who signed a digest."""
 
     id: int
     kind: Literal["policy", "resolve", "judge"]
