@@ -97,7 +97,7 @@ def format_uptime(container: Container, now: datetime) -> str:
 
 
 def read_list(text: str | None) -> list[str] | None:
-    """A list of words from a label of ours; somebody else's containers have none, or something else there."""
+    """A list of words from a label of schedctl; other containers have none, or something else there."""
     if not text:
         return None
     from json import loads

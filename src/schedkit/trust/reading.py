@@ -106,7 +106,7 @@ def decode_base64(text: str, where: str) -> bytes:
 
 
 def _is_unicode(text: str) -> bool:
-    """JSON can write half a surrogate pair, which is no character and has no bytes."""
+    """JSON can write half a surrogate pair, which is not a character and has no bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:

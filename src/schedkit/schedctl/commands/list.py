@@ -96,7 +96,7 @@ def _is_pulled(session: Session, image: "Reference", pulled: frozenset[str]) -> 
 
 
 def _is_attached(name: str, observed: Observed) -> bool | None:
-    """Whether the kernel has it, in a container of ours or by anybody."""
+    """Whether the kernel has it, started by schedctl or by anybody else."""
     kernel = observed.kernel
     if kernel.state in (State.DISABLED, State.UNSUPPORTED):
         return False

@@ -208,6 +208,6 @@ def note_asked(
     unknown = asked.undo.partition(" ")[0]
     if asked.undo != handled.undo and not revisions.chosen:
         asked = msgspec.structs.replace(asked, undo=handled.undo)
-        message = f"{status.message}; {UNDO} names {unknown}, which is no revision that is kept"
+        message = f"{status.message}; {UNDO} names {unknown}, which is not a kept revision"
         status = msgspec.structs.replace(status, message=message)
     return msgspec.structs.replace(status, undone_at=undone_at, handled=asked)
