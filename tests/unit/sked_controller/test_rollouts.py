@@ -326,7 +326,7 @@ def test_undo_to_what_is_not_kept_says_so() -> None:
     cluster = make_rolling()
     cluster.annotate(undo="one-0000000000 today")
     cluster.work()
-    assert "names one-0000000000, which is no revision that is kept" in cluster.rollout["message"]
+    assert "names one-0000000000, which is not a kept revision" in cluster.rollout["message"]
 
 
 def test_placement_and_labels_restart_nothing() -> None:
