@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster docs docs-serve docs-check diagrams package release-check clean
+.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster docs docs-serve docs-check diagrams demo-record package release-check clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
@@ -80,6 +80,10 @@ docs-check: docs ## Open the built site in chromium (apt-get install chromium): 
 
 diagrams: setup ## Draw the pictures in docs/images again (apt-get install graphviz)
 	@$(python) -m website diagrams
+
+demo-record: setup ## Run both demos and draw them as docs/images/demo.svg and demo-cluster.svg
+	@$(python) -m website.recording docs/images/demo.svg $(python) -m lab.demo --kernel 6.12
+	$(python) -m website.recording docs/images/demo-cluster.svg $(python) -m lab.demo_cluster
 
 package: setup ## Build a release of this commit into dist/: wheel, source, .deb, operator's image, chart, install.yaml (IMG=… names the image; ARCHITECTURES=amd64 leaves arm64 out)
 	@$(stage) package $(python) -m release package $(if $(filter-out file,$(origin IMG)),--image '$(IMG)') $(ARCHITECTURES:%=--architecture %)

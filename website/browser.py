@@ -101,7 +101,7 @@ class Browser:
         self.call("Page.navigate", url=url)
         self.wait_for("Page.loadEventFired")
         self.evaluate("new Promise(done => requestIdleCallback(done, {timeout: 1000}))")
-        return [problem for event in self.events if (problem := _find_problem(event, url))]
+        return [problem for event in self.events if (problem := find_problem(event, url))]
 
     def resize(self, size: tuple[int, int]) -> None:
         self.call(
@@ -125,7 +125,7 @@ class Browser:
         return dict(json.loads(message))
 
 
-def _find_problem(event: dict[str, Any], url: str) -> str | None:
+def find_problem(event: dict[str, Any], url: str) -> str | None:
     """What an event says that should not be: an error of a script, a failed or a foreign request."""
     details = event.get("params", {})
     match event.get("method"):

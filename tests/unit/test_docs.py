@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from website.__main__ import find_foreign
+from website.browser import find_problem
 from website.diagrams import find_stale
 from website.markdown import find_broken, parse_anchors, parse_blocks, parse_links
 from website.stage import stage
@@ -133,7 +134,7 @@ def test_what_a_page_loads_from_elsewhere_is_found(tmp_path: Path) -> None:
 
 
 def test_diagrams_are_drawn_from_their_sources() -> None:
-    assert len(list((ROOT / "website/diagrams").glob("*.dot"))) == len(list((ROOT / "docs/images").glob("*.svg"))) == 3
+    assert len(list((ROOT / "website/diagrams").glob("*.dot"))) == 3
     assert find_stale(ROOT) == [], "hint: make diagrams"
 
 
@@ -169,3 +170,19 @@ def test_the_table_of_schedulers_is_the_catalog() -> None:
         if not entry.get("hidden")
     ]
     assert set(re.findall(r"`(scx_\w+)", page)) <= catalog.keys()
+
+
+@pytest.mark.parametrize(
+    ("method", "details", "said"),
+    [
+        ("Runtime.exceptionThrown", {"exceptionDetails": {"exception": {"description": "boom"}}}, "exception: boom"),
+        ("Runtime.consoleAPICalled", {"type": "error", "args": [{"value": "bad"}]}, "console: bad"),
+        ("Runtime.consoleAPICalled", {"type": "log", "args": [{"value": "fine"}]}, None),
+        ("Log.entryAdded", {"entry": {"level": "error", "text": "404", "url": "x.png"}}, "log: 404 x.png"),
+        ("Network.requestWillBeSent", {"request": {"url": "https://cdn.example/x"}}, "asks for https://cdn.example/x"),
+        ("Network.requestWillBeSent", {"request": {"url": "http://127.0.0.1:80/own.js"}}, None),
+        ("Network.requestWillBeSent", {"request": {"url": "data:image/png;base64,"}}, None),
+    ],
+)
+def test_what_a_browser_stumbles_over_is_a_problem(method: str, details: dict[str, Any], said: str | None) -> None:
+    assert find_problem({"method": method, "params": details}, "http://127.0.0.1:80/index.html") == said
