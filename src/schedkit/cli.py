@@ -24,7 +24,7 @@ def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
             click.echo(error.ctx.get_help() if error.ctx else "")
             return 0
         path = error.ctx.command_path if error.ctx else name
-        raise UsageError(error.format_message(), hint=f"'{path} --help' shows what it takes") from error
+        raise UsageError(error.format_message(), hint=f"'{path} --help' shows the options") from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except click.ClickException as error:

@@ -79,7 +79,7 @@ def test_manager_is_started_as_the_go_operator_was(tmp_path: Path) -> None:
 def test_flag_that_does_not_exist_is_named_whole() -> None:
     done = sked("manager", "-no-such-flag=1")
     told, hint = done.stderr.splitlines()
-    assert (done.returncode, hint) == (64, "hint: 'sked manager --help' shows what it takes")
+    assert (done.returncode, hint) == (64, "hint: 'sked manager --help' shows the options")
     assert "--no-such-flag" in told  # in words that differ between versions of click
 
 

@@ -328,7 +328,7 @@ def _restore(host: Host, course: _Course, lender: Managed | None) -> SchedkitErr
     except SchedkitError as error:
         what = f"{lender.container.name} did not come back" if lender else "the slot was not cleared"
         return NotAttachedError(
-            f"{what}: {error.message}", hint="`schedctl status` tells what is attached now and what to do"
+            f"{what}: {error.message}", hint="`schedctl status` shows what is attached now and what to do"
         )
     return None
 

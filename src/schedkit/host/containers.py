@@ -109,7 +109,7 @@ def kill(runtime: Runtime, id: str) -> int:
     if code is None:
         raise SchedkitError(
             f"the container {id[:12]} ({runtime.driver}) did not end within {KILL_SECONDS:.0f} s of SIGKILL",
-            hint="its process hangs in the kernel; dmesg may tell why",
+            hint="its process hangs in the kernel; dmesg may show why",
         )
     return code
 

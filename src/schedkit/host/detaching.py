@@ -52,7 +52,7 @@ def find_foreign(host: Host) -> Foreign:
     if isinstance(kernel.state, Unknown):
         raise UnavailableError(f"whether a scheduler is attached could not be read: {kernel.state.why}")
     if kernel.state in (State.DISABLED, State.UNSUPPORTED):
-        raise NotFoundError("no scheduler is attached", hint="`schedctl status` tells more")
+        raise NotFoundError("no scheduler is attached", hint="`schedctl status` shows more")
     ours = find_attached(observed)
     if ours:
         name = ours.container.name

@@ -219,7 +219,7 @@ def _explain_busy(evidence: FailureEvidence) -> SchedulerError | None:
     if evidence.occupant:
         return SlotTakenError(
             f"{evidence.scheduler} did not get the slot: {evidence.occupant}",
-            hint="`schedctl status` shows whose it is; `schedctl stop` ends ours, `schedctl detach` any other",
+            hint="`schedctl status` shows who has it; `schedctl stop` or `schedctl detach` ends it",
             log=evidence.log,
         )
     if not busy or not evidence.ended or evidence.exit_code == 0 or _shows_usage(evidence.log):
@@ -264,14 +264,14 @@ def _explain_absence(evidence: FailureEvidence) -> SchedulerError:
     if evidence.doubt:
         return NotAttachedError(
             f"whether {evidence.scheduler} attached is not known: {evidence.doubt}",
-            hint="run it as root; `schedctl status` tells what can be seen",
+            hint="run it as root; `schedctl status` shows what can be seen",
             log=evidence.log,
         )
     if not evidence.ended and evidence.came:
         return NotAttachedError(
             f"{evidence.scheduler} attached and left again at once, though it still runs; the kernel says"
             f" {_tell_state(evidence.kernel)}",
-            hint="dmesg may tell why",
+            hint="dmesg may show why",
             log=evidence.log,
         )
     if not evidence.ended:

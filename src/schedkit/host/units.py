@@ -130,7 +130,7 @@ def parse_choice(text: str, origin: str) -> Choice:
         choice = Choice(**{name: _take(name, value) for name, value in fields.items()})
         parse_restart(choice.restart)
     except (ValueError, TypeError, AttributeError, RecursionError, UsageError) as error:
-        raise BadDataError(f"{origin}: what stands there as the choice cannot be read: {error}", hint=hint) from error
+        raise BadDataError(f"{origin}: the scheduler stored in it cannot be read: {error}", hint=hint) from error
     return choice
 
 

@@ -56,7 +56,7 @@ class Authorization:
     def _fetch_token(self, base: str, registry: str, path: str, challenge: Challenge, found: Found, about: str) -> str:
         stated = challenge.parameters.get("realm", "")
         if "://" not in stated:
-            raise BadDataError(f"{about}: {registry} points to no server of tokens")
+            raise BadDataError(f"{about}: {registry} names no token server")
         realm = self._transport.follow(base, stated, about)
         scope = f"repository:{path}:pull"  # never more than this, whatever the challenge names
         query = {"scope": scope}

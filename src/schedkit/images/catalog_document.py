@@ -43,7 +43,7 @@ def parse_catalog(data: bytes, origin: str) -> dict[str, CatalogEntry]:
     try:
         document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise BadDataError(f"the catalog {origin} is not whole, or not JSON: {error}") from error
+        raise BadDataError(f"the catalog {origin} is incomplete, or not JSON: {error}") from error
     if not isinstance(document, dict):
         raise BadDataError(f"the catalog {origin} is not an object of names")
     if len(document) > MOST_ENTRIES:
@@ -56,7 +56,7 @@ def _parse_entry(name: str, entry: object, origin: str) -> CatalogEntry:
         return BadDataError(f"the catalog {origin}: the entry {name[:64]!r} {why}")
 
     if not _NAME.fullmatch(name):
-        raise wrong("has a name that is none: letters, digits, `_`, `.` and `-`, at most 64")
+        raise wrong("has an invalid name: letters, digits, `_`, `.` and `-`, at most 64")
     if not isinstance(entry, dict) or not isinstance(entry.get("imageURI"), str):
         raise wrong("has no imageURI")
     try:

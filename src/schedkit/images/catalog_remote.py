@@ -140,5 +140,5 @@ def _explain(status: int, about: str) -> SchedkitError:
     if status in (404, 410):
         return NotFoundError(f"{about} does not exist")
     if status == 429 or status >= 500:
-        return UnavailableError(f"{about}: its server has a failure (HTTP {status})")
+        return UnavailableError(f"{about}: its server has an internal error (HTTP {status})")
     return BadDataError(f"{about}: its server answers with HTTP {status}")

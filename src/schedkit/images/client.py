@@ -101,7 +101,7 @@ class RegistryClient:
         response = self._send_once(url, registry)
         response.discard()
         if response.status >= 500:
-            raise UnavailableError(f"{registry} has a failure of its own (HTTP {response.status})")
+            raise UnavailableError(f"{registry} has an internal error (HTTP {response.status})")
 
     def is_plain(self, registry: str) -> bool:
         """Whether this registry turned out to speak plain HTTP."""

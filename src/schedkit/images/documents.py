@@ -187,9 +187,9 @@ def _descriptor(entry: object, about: str) -> Annotated:
     if not isinstance(media_type, str) or not media_type.isprintable() or len(media_type) > 255:
         raise BadDataError(f"{about}: a descriptor without a media type")
     if not isinstance(digest, str) or not is_digest(digest):
-        raise BadDataError(f"{about}: a descriptor whose digest is none that can be checked: {str(digest)[:100]!r}")
+        raise BadDataError(f"{about}: a descriptor whose digest cannot be checked: {str(digest)[:100]!r}")
     if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= LARGEST_BLOB:
-        raise BadDataError(f"{about}: {digest} with a size that cannot be: {str(size)[:30]}")
+        raise BadDataError(f"{about}: {digest} with an invalid size: {str(size)[:30]}")
     platform = entry.get("platform")
     return Annotated(
         media_type,
@@ -205,7 +205,7 @@ def _platform(document: dict[str, Any], about: str) -> Platform | None:
     """The platform, or None if there is none; words that are no words are refused, as they get printed."""
     parts = [_text(document, name, about) for name in ("os", "architecture", "variant")]
     if not all(len(part) <= 64 and part.isprintable() for part in parts):
-        raise BadDataError(f"{about}: a platform that cannot be")
+        raise BadDataError(f"{about}: an invalid platform")
     return Platform(*parts) if parts[0] and parts[1] else None
 
 

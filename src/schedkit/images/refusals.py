@@ -16,7 +16,7 @@ def explain_refusal(answer: Answer, registry: str, about: str, found: Found) -> 
         return _explain_login(registry, about, found, said)
     if answer.status == 404:
         return NotFoundError(
-            f"{about} does not exist at {registry}{said}", hint="`schedctl versions NAME` lists the tags there are"
+            f"{about} does not exist at {registry}{said}", hint="`schedctl versions NAME` lists the tags"
         )
     if answer.status == 429 or answer.status >= 500:
         return _explain_unavailable(answer, registry, about, said)
@@ -30,7 +30,7 @@ def _explain_unavailable(answer: Answer, registry: str, about: str, said: str) -
             hint=f"wait a while, or log in for a larger share: podman login {registry}",
         )
     else:
-        error = UnavailableError(f"{about}: {registry} has a failure of its own (HTTP {answer.status}){said}")
+        error = UnavailableError(f"{about}: {registry} has an internal error (HTTP {answer.status}){said}")
     error.retry_after = parse_retry_after(answer.headers.get("Retry-After", ""))
     return error
 

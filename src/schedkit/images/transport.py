@@ -86,7 +86,7 @@ class Response:
             except (HTTPError, OSError) as error:
                 self._check_time()
                 if self._clock() > deadline:
-                    raise BrokenStreamError(f"it is not whole after {DOCUMENT_SECONDS:.0f} s") from error
+                    raise BrokenStreamError(f"it is incomplete after {DOCUMENT_SECONDS:.0f} s") from error
                 raise BrokenStreamError(_why(error), broken=not isinstance(error, Late)) from error
             if not piece:
                 return
@@ -109,7 +109,7 @@ class Response:
                 if size > limit:
                     break
                 if self._clock() > deadline:
-                    raise BrokenStreamError(f"it is not whole after {DOCUMENT_SECONDS:.0f} s")
+                    raise BrokenStreamError(f"it is incomplete after {DOCUMENT_SECONDS:.0f} s")
         finally:
             self.close()
         return b"".join(parts)[: limit + 1]
@@ -361,21 +361,23 @@ def explain_failure(about: str, url: str, error: Exception) -> SchedkitError:
     if isinstance(error, ReadTimeoutError):
         return NoAnswerError(f"{about}: {host} accepted the request and sent no response in time")
     if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
-        return NoAnswerError(f"{about}: no response from {host}", hint="is there a network, or a proxy to be named?")
+        return NoAnswerError(
+            f"{about}: no response from {host}", hint="check your network, and HTTPS_PROXY if you need a proxy"
+        )
     if isinstance(error, NameResolutionError):
         return UnavailableError(
-            f"{about}: cannot resolve {host} (DNS lookup failed)", hint="is the name right, and is there a network?"
+            f"{about}: cannot resolve {host} (DNS lookup failed)", hint="check the name and your network"
         )
     if isinstance(error, SSLError):
         inner = next((arg for arg in error.args if isinstance(arg, ssl.SSLCertVerificationError)), None)
         if inner:
             return UnavailableError(
-                f"{about}: the certificate of {host} is not to be trusted: {inner.verify_message or inner}",
+                f"{about}: the certificate of {host} is not trusted: {inner.verify_message or inner}",
                 hint="name its authority with ca-file in the configuration file, or put it into "
                 f"/etc/containers/certs.d/{host}/ca.crt",
             )
         return UnavailableError(
-            f"{about}: {host} does not speak TLS as it should: {_why(error)}",
+            f"{about}: {host} does not speak TLS correctly: {_why(error)}",
             hint=f"if it serves plain HTTP and that is meant, allow it with --insecure-registry {host}",
         )
     if _is_nonsense(error):

@@ -34,7 +34,7 @@ def _explain_option(ctx: click.Context, error: click.NoSuchOption, said: list[st
     """A misspelt option of schedctl is told by click; any other may be the scheduler's, which come after its name."""
     at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
     if error.possibilities or all(word.startswith("-") for word in said[:at]):
-        return f"'{ctx.command_path} --help' shows what it takes; the scheduler's own options go after its name and --"
+        return f"'{ctx.command_path} --help' shows the options; the scheduler's own options go after its name and --"
     meant = " ".join([*said[:at], "--", *said[at:]])
     return f"the scheduler's own options go after --: {ctx.command_path} {meant}"
 

@@ -114,7 +114,7 @@ class Session:
         except NotFoundError as error:
             if not error.hint:
                 raise NotFoundError(
-                    error.message, hint=f"`schedctl versions {named.reference.repository}` lists what there is"
+                    error.message, hint=f"`schedctl versions {named.reference.repository}` lists its versions"
                 ) from error
             raise
 

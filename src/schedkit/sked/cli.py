@@ -188,7 +188,7 @@ def agent(**flags: object) -> None:
     for name in ("health_probe_bind_address", "metrics_bind_address"):
         parse_address(str(flags[name]))
     if not NODE_NAME.fullmatch(str(flags["node_name"])):
-        raise UsageError(f"{flags['node_name']!r} is no node's name", hint="it is the pod's spec.nodeName")
+        raise UsageError(f"{flags['node_name']!r} is not the name of a node", hint="it is the pod's spec.nodeName")
     become_agent({name.replace("_", "-"): str(value) for name, value in flags.items() if value is not None})
 
 

@@ -140,7 +140,7 @@ def test_unknown_command_is_a_usage_error_with_a_hint() -> None:
     done = run("frobnicate")
     assert done.returncode == 64
     assert done.stdout == ""
-    assert done.stderr == "error: No such command 'frobnicate'.\nhint: 'schedctl --help' shows what it takes\n"
+    assert done.stderr == "error: No such command 'frobnicate'.\nhint: 'schedctl --help' shows the options\n"
 
 
 @pytest.mark.parametrize("name", HELP)

@@ -35,8 +35,8 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     ("words", "environment", "code", "told"),
     [
         ((), {}, 64, "error: Missing option '--node-name'"),
-        (("--node-name=Not_A_Node",), {}, 64, "error: 'Not_A_Node' is no node's name"),
-        (("--node-name=a", "--metrics-bind-address=x"), {}, 64, "error: 'x' is no address to listen on"),
+        (("--node-name=Not_A_Node",), {}, 64, "error: 'Not_A_Node' is not the name of a node"),
+        (("--node-name=a", "--metrics-bind-address=x"), {}, 64, "error: 'x' is not an address to listen on"),
         (("--node-name=a", "--look-seconds=0"), {}, 64, "--look-seconds"),
         (("--node-name=a",), {}, 69, "error: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT name no API server"),
         (

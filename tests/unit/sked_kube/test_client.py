@@ -240,7 +240,7 @@ def test_page_of_a_proxy_is_an_error_too() -> None:
             with pytest.raises(ApiForbiddenError, match="no reason given"):
                 await client.fetch(NODES, Object, "a")
         async with fake_client(Script(web.Response(body=b"<html>welcome</html>"))) as client:
-            with pytest.raises(UnexpectedAnswerError, match="no Object"):
+            with pytest.raises(UnexpectedAnswerError, match="not the expected Object"):
                 await client.fetch(NODES, Object, "a")
         redirect = web.Response(status=302, headers={"Location": "http://elsewhere/"})
         async with fake_client(Script(redirect)) as client:

@@ -29,7 +29,7 @@ def test_line_without_an_end_is_given_up() -> None:
 
 def test_what_is_not_an_object_is_said_so() -> None:
     for body in (b"", b"<html>", b'{"metadata":{"name":7}}', b"\xff\xfe"):
-        with pytest.raises(UnexpectedAnswerError, match="no Object"):
+        with pytest.raises(UnexpectedAnswerError, match="not the expected Object"):
             decode(body, Object)
 
 

@@ -142,7 +142,7 @@ def test_password_and_impersonation_are_sent(tmp_path: Path) -> None:
         ("current-context: one", "", "names no current context"),
         ("cluster: here, user: me", "cluster: lost, user: me", "names the cluster 'lost'"),
         ("cluster: here, user: me", "cluster: here, user: lost", "names the user 'lost'"),
-        ("https://here:6443/", "here:6443", "no http\\(s\\) address"),
+        ("https://here:6443/", "here:6443", "not an http\\(s\\) address"),
         ("certificate-authority: ca.crt", "certificate-authority: absent.crt", "absent.crt cannot be read"),
         ("certificate-authority: ca.crt", "certificate-authority-data: '%%'", "certificate authority .* not base64"),
         ("{token: hunter2", "{client-key-data: aGk=, token: hunter2", "without its key, or a key alone"),

@@ -53,7 +53,7 @@ def test_addresses_are_written_as_for_the_original(text: str, address: Address |
 
 @pytest.mark.parametrize("text", ["8081", ":http", ":99999", "host:"])
 def test_other_addresses_are_a_usage_error(text: str) -> None:
-    with pytest.raises(UsageError, match="no address"):
+    with pytest.raises(UsageError, match="not an address"):
         parse_address(text)
 
 

@@ -15,7 +15,7 @@ def command(context: click.Context, words: tuple[str, ...]) -> None:
         group = shown.command
         if not isinstance(group, click.Group):
             raise UsageError(
-                f"{shown.command_path} has no commands", hint=f"'{shown.command_path} --help' shows what it takes"
+                f"{shown.command_path} has no commands", hint=f"'{shown.command_path} --help' shows the options"
             )
         name, found, _ = group.resolve_command(shown, [word])
         if found is not None:

@@ -64,7 +64,7 @@ class Agent:
         with closing(self._probes), Changes(self._settings.root) as changes:
             self._serve()
             if changes.fileno() < 0:
-                _logger.warning("the kernel's events cannot be heard: looking every second instead")
+                _logger.warning("the kernel's events cannot be received: looking every second instead")
             self._examine()
             self._doubt_at = time.monotonic() + _spread(self._settings.fetch_seconds)
             while True:

@@ -148,7 +148,7 @@ class Reason(ConditionReason):
     BAD_SIGNATURE = "BadSignature", "What is there is not a signature of this image."
     UNSAFE_OVERRIDE = "UnsafeOverride", "env or configFrom could make the image run what is not in it."
     BAD_POLICY = "BadPolicy", "The administrator's trust policy cannot be read; nothing new is used."
-    UNAVAILABLE = "Unavailable", "The registry is out of reach, refuses or has a failure of its own."
+    UNAVAILABLE = "Unavailable", "The registry is out of reach, refuses, or has an internal error."
     NO_ANSWER = "NoAnswer", "The registry does not respond in time."
     NO_PERMISSION = "NoPermission", "The registry wants a login, or refuses the one that sked has."
     NOT_FOUND = "NotFound", "The registry has no such image."

@@ -20,7 +20,7 @@ def parse_address(text: str) -> Address | None:
         return None
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdecimal() or int(port) > 65535:
-        raise UsageError(f"{text!r} is no address to listen on", hint="write :8081, host:8081, or 0 for none")
+        raise UsageError(f"{text!r} is not an address to listen on", hint="write :8081, host:8081, or 0 for none")
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 

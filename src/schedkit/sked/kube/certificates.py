@@ -42,7 +42,7 @@ class ServingCertificate:
         self.context.sni_callback = self._choose
 
     def reload(self) -> None:
-        """Take in the files if they have changed; a pair that is not whole, as amid a rotation, waits."""
+        """Take in the files if they have changed; an incomplete pair, as amid a rotation, waits."""
         try:
             stamps = _read_stamps(self._files)
             if stamps == self._stamps:

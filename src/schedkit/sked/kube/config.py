@@ -90,7 +90,7 @@ def make_access(chosen: Chosen, environment: Mapping[str, str]) -> Access:
     cluster = chosen.cluster
     parts = urlsplit(cluster.server)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"the kubeconfig's server {cluster.server!r} is no http(s) address")
+        raise ConfigError(f"the kubeconfig's server {cluster.server!r} is not an http(s) address")
     return Access(
         server=cluster.server.rstrip("/"),
         credentials=_make_credentials(chosen.user, cluster, environment),

@@ -34,7 +34,7 @@ def decode(body: bytes | msgspec.Raw, type: type[Answer]) -> Answer:
         answer: Answer = _decoder(cast(Any, type)).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         name = getattr(type, "__name__", str(type))
-        raise UnexpectedAnswerError(f"the API server's answer is no {name}: {error}") from error
+        raise UnexpectedAnswerError(f"the API server's answer is not the expected {name}: {error}") from error
     return answer
 
 
