@@ -1,4 +1,4 @@
-"""Write the Containerfile of every scheduler again, or with --check prove that they are current: python -m catalog."""
+"""Write the Containerfiles and the built-in catalog, or with --check prove that they are current: python -m catalog."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from catalog.recipes import RECIPES, Recipe
 
 FOLDER = Path(__file__).parent
 HEADER = "# Written by `python -m catalog`: change catalog/recipes.py or catalog/templates/{kind}, then run that.\n"
+CARRIED = FOLDER.parent / "src/schedkit/images/catalog.json"  # the catalog that schedctl has built in
 MIN_KERNEL = "6.12"
 
 
@@ -36,10 +37,11 @@ def main() -> int:
         print(f"error: not in both: {', '.join(sorted(set(manifest) ^ set(RECIPES)))}", file=sys.stderr)
         print("hint: catalog/manifest.json and catalog/recipes.py must name the same schedulers", file=sys.stderr)
         return 1
-    stale = []
+    wanted = {CARRIED: (FOLDER / "manifest.json").read_text()}
     for name, recipe in RECIPES.items():
-        path = FOLDER / name / "Containerfile"
-        text = render(name, recipe, manifest[name]["description"])
+        wanted[FOLDER / name / "Containerfile"] = render(name, recipe, manifest[name]["description"])
+    stale = []
+    for path, text in wanted.items():
         if path.exists() and path.read_text() == text:
             continue
         stale.append(str(path.relative_to(FOLDER.parent)))
