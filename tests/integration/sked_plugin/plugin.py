@@ -80,6 +80,17 @@ class Plugin:
         status = {"observedGeneration": generation, "summary": phase, "conditions": [ready], "pools": [pool]}
         self.patch("schedext", name, {"status": status}, "--subresource=status")
 
+    def judge(self, status: str, reason: str, message: str) -> None:
+        """Say of the images what the operator would, in answer to the last request."""
+        resource = self.read("schedext", "web")
+        metadata = resource["metadata"]
+        verified = {"type": "Verified", "status": status, "reason": reason, "message": message}
+        verified |= {"lastTransitionTime": tell_time(), "observedGeneration": metadata["generation"]}
+        others = [one for one in resource["status"]["conditions"] if one["type"] != "Verified"]
+        asked = metadata["annotations"].get("sked.schedkit.io/refresh", "")
+        body = {"conditions": [*others, verified], "lastHandledRefresh": asked}
+        self.patch("schedext", "web", {"status": body}, "--subresource=status")
+
     def add_revision(self, resource: Json, name: str, image: str) -> None:
         metadata = resource["metadata"]
         owner = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "controller": True}

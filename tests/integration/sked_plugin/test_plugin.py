@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lab.components import API_SERVER
 from lab.waiting import wait_for
 from tests.integration.clusters import read_api
 from tests.integration.sked_plugin.plugin import CRDS, ROOT, SERVED, SLOT, Plugin, install
@@ -73,6 +74,44 @@ def test_rollout_that_completes_ends_with_nought_and_its_gap(plugin: Plugin) -> 
         0,
         "web is done: 2 nodes run web-bbbbbbbbbb, gap 850 ms, worst 1.9 s",
     )
+
+
+def test_following_goes_on_when_the_api_server_is_back(plugin: Plugin) -> None:
+    plugin.add_resource()
+    plugin.tell("Progressing", 1)
+    process = plugin.start("status", "web", "-w")
+    read_until(process, "1/2 nodes updated")
+    plugin.cluster.stop_component(API_SERVER)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("warning: watch interrupted: ")
+    plugin.cluster.start_component(API_SERVER)
+    plugin.tell("Complete", 2)
+    assert read_until(process, "web is done")
+    assert process.wait(timeout=60) == 0
+    process.communicate()
+
+
+def test_images_are_verified_again_and_waited_for(plugin: Plugin) -> None:
+    plugin.add_resource()
+    plugin.tell("Complete", 2)
+    assert plugin.run("verify", "web").returncode == 20
+    refused = plugin.run("refresh", "web")
+    assert (refused.returncode, "does not verify images in this cluster" in refused.stderr) == (1, True)
+    plugin.judge("True", "Verified", "signed by the key")
+    assert plugin.run("verify", "web").returncode == 0
+    process = plugin.start("verify", "web", "--again")
+    wait_for(
+        "the request",
+        lambda: "sked.schedkit.io/refresh" in plugin.read("schedext", "web")["metadata"]["annotations"],
+        60,
+    )
+    plugin.judge("Unknown", "Verifying", "it is being looked up")
+    plugin.judge("False", "Unsigned", "nobody signed it")
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stderr) == (21, "")
+    assert stdout.startswith("default/web: not verified, Unsigned: nobody signed it\n")
+    late = plugin.run("verify", "web", "--again", "--timeout", "1")
+    assert (late.returncode, late.stdout) == (124, "")
 
 
 def test_following_ends_by_time_by_interruption_and_with_the_resource(plugin: Plugin) -> None:

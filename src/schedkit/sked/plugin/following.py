@@ -7,17 +7,18 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, TextIO
 
-from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, clean
+from schedkit.errors import NoAnswerError, NotFoundError, clean
 from schedkit.sked.api.node_types import SchedExtNode
 from schedkit.sked.api.requests import NONE, PENDING, make_slot
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.kube.informer import Informer
-from schedkit.sked.kube.objects import Key
+from schedkit.sked.kube.objects import HasMetadata, Key
 from schedkit.sked.plugin.objects import NODES, REPORTS, SCHEDEXTS, ClusterNode
 from schedkit.sked.plugin.output import now
 from schedkit.sked.plugin.rollouts import ENDS, Progress, list_claims, read_progress
-from schedkit.sked.plugin.session import PluginSession
+from schedkit.sked.plugin.session import PluginSession, attempt
 from schedkit.sked.plugin.telling import advise, describe_end, describe_failure, describe_progress
+from schedkit.unknown import Unknown
 
 # So long a finished rollout is watched for a request that the operator has not taken up: it may be one it ignores.
 REQUEST_SECONDS = 30.0
@@ -99,6 +100,9 @@ class Follower:
         self._screen = screen
         self._resource: SchedExt | None = first
         self._known: dict[str, NodeSight] = {}
+        self._slots = _list_slots(first)
+        self._key = str(first.metadata.key)
+        self._touched: set[str] = set()  # nodes of which something is new
         self._changed = asyncio.Event()
         self._told: set[str] = set()
         metadata = first.metadata
@@ -120,10 +124,13 @@ class Follower:
         try:
             for informer in informers:
                 await informer.wait_settled()
-            self._known = self._look()
+            if self._resources.synced and not len(self._resources.store):
+                self._resource = None  # it went before the watch began
+            self._known = self._look(self._list_names())
             self._resources.on_change(self._take)
-            for informer in informers[1:]:
-                informer.on_change(lambda _old, _new: self._changed.set())
+            self._nodes.on_change(self._note)
+            self._reports.on_change(self._note)
+            self._touched.clear()  # what is known by now is no news
             return await self._wait()
         finally:
             for task in tasks:
@@ -135,16 +142,24 @@ class Follower:
         readable = []
         informers: Iterable[Informer[Any]] = (self._nodes, self._reports)
         for informer in informers:
-            try:
-                await self._session.client.fetch_page(informer.resource, query={}, limit=1)
-            except SchedkitError as error:
-                self._session.warn(f"changes of nodes are not shown in full: {error.message}")
+            found = await attempt(self._session.client.fetch_page(informer.resource, query={}, limit=1))
+            if isinstance(found, Unknown):
+                self._session.warn(f"changes of nodes are not shown in full: {found.why}")
             else:
                 readable.append(informer)
         return readable
 
     def _take(self, _old: SchedExt | None, new: SchedExt | None) -> None:
         self._resource = new
+        if new and (slots := _list_slots(new)) != self._slots:
+            self._slots = slots
+            self._touched |= self._list_names()  # of a revision that is new, nodes may have been given before
+        self._changed.set()
+
+    def _note(self, old: HasMetadata | None, new: HasMetadata | None) -> None:
+        seen = new or old
+        if seen:
+            self._touched.add(seen.metadata.name)
         self._changed.set()
 
     async def _wait(self) -> Progress:
@@ -156,7 +171,7 @@ class Follower:
             self._show()
             if self.progress.is_over:
                 return self.progress
-            if self.progress.state in ENDS and self.progress.pending:
+            if self.progress.is_settled:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(REQUEST_SECONDS):
                         await self._changed.wait()
@@ -165,11 +180,14 @@ class Follower:
             await self._changed.wait()
 
     def _show(self) -> None:
-        seen = self._look()
-        for name in sorted(seen.keys() | self._known.keys()):
-            if told := describe_change(self._known.get(name, NodeSight()), seen.get(name)):
+        touched, self._touched = self._touched, set()
+        seen = self._look(touched)
+        for name in sorted(touched):
+            if (old := self._known.pop(name, None)) is None and name not in seen:
+                continue  # another's
+            if told := describe_change(old or NodeSight(), seen.get(name)):
                 self._screen.line(f"{now():%H:%M:%S}  {name}  {told}")
-        self._known = seen
+        self._known |= seen
         news = [text for pool in self.progress.pools for text in (pool.message, describe_failure(pool))]
         if self.progress.state not in ENDS:  # at the end it is the last line
             news.append(advise(self.progress))
@@ -182,20 +200,18 @@ class Follower:
         names = [f"{pool.pool} " if pool.pool else "" for pool in self.progress.pools]
         self._screen.bar("  ".join(name + bar for name, bar in zip(names, bars, strict=True)))
 
-    def _look(self) -> dict[str, NodeSight]:
-        """The nodes that the resource has, is to have, or had when this was last looked at."""
-        if self._resource is None:
-            return {}
-        slots = _list_slots(self._resource)
-        key = str(self._resource.metadata.key)
+    def _list_names(self) -> set[str]:
+        return {key.name for key in (*self._nodes.store.all_keys(), *self._reports.store.all_keys())}
+
+    def _look(self, names: Iterable[str]) -> dict[str, NodeSight]:
+        """Those of these nodes that the resource has, is to have, or had when this was last looked at."""
         found = {}
-        names = {node.metadata.name for node in self._nodes.store} | {one.metadata.name for one in self._reports.store}
         for name in names:
             node, report = self._nodes.store.get("", name), self._reports.store.get("", name)
             label = node.slot if node else ""
-            has = label in slots or (report is not None and report.status.sched_ext == key)
-            if has or name in self._known:
-                found[name] = _see(node, report, slots.get(label, label))
+            has = label in self._slots or (report is not None and report.status.sched_ext == self._key)
+            if has or (name in self._known and (node or report)):
+                found[name] = _see(node, report, self._slots.get(label, label))
         return found
 
 

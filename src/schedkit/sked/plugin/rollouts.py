@@ -62,9 +62,14 @@ class Progress(Model, frozen=True, kw_only=True, omit_defaults=False):
     pools: tuple[PoolProgress, ...]
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nothing is under way."""
+        return self.state in ENDS and all(pool.state in ENDS for pool in self.pools)
+
+    @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come."""
-        return self.state in ENDS and not self.pending and all(pool.state in ENDS for pool in self.pools)
+        """Whether nothing more is to come: nothing that was asked for, either."""
+        return self.is_settled and not self.pending
 
     @property
     def exit_code(self) -> ExitCode:
