@@ -10,7 +10,7 @@ import pytest
 from schedkit.sked.plugin.group import HELP, scx
 from schedkit.sked.plugin.history import Revision
 from schedkit.sked.plugin.nodes import NodeLine
-from schedkit.sked.plugin.rollouts import PoolProgress, Progress
+from schedkit.sked.plugin.rollouts import PoolProgress, RolloutProgress
 from schedkit.sked.plugin.sentences import Sentence
 from schedkit.sked.plugin.verification import ImageVerdict, ResourceVerdict
 
@@ -29,7 +29,7 @@ def test_every_command_and_option_is_on_the_page(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [Progress, PoolProgress, NodeLine, Revision, ResourceVerdict, ImageVerdict, Sentence]
+    "document", [RolloutProgress, PoolProgress, NodeLine, Revision, ResourceVerdict, ImageVerdict, Sentence]
 )
 def test_every_field_is_on_the_page(document: type[msgspec.Struct]) -> None:
     table = PAGE.partition("## JSON and YAML")[2]

@@ -15,7 +15,7 @@ from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import HasMetadata, Key
 from schedkit.sked.plugin.objects import NODES, REPORTS, SCHEDEXTS, ClusterNode
 from schedkit.sked.plugin.output import now
-from schedkit.sked.plugin.rollouts import ENDS, Progress, list_claims, read_progress
+from schedkit.sked.plugin.rollouts import ENDS, RolloutProgress, list_claims, read_progress
 from schedkit.sked.plugin.session import PluginSession, attempt
 from schedkit.sked.plugin.telling import advise, describe_end, describe_failure, describe_progress
 from schedkit.unknown import Unknown
@@ -117,7 +117,7 @@ class Follower:
         self._reports = Informer(session.client, REPORTS, SchedExtNode)
         self.progress = read_progress(first)
 
-    async def run(self) -> Progress:
+    async def run(self) -> RolloutProgress:
         """Until it is over."""
         informers: list[Informer[Any]] = [self._resources, *await self._find_readable()]
         tasks = [asyncio.create_task(informer.run()) for informer in informers]
@@ -162,7 +162,7 @@ class Follower:
             self._touched.add(seen.metadata.name)
         self._changed.set()
 
-    async def _wait(self) -> Progress:
+    async def _wait(self) -> RolloutProgress:
         while True:
             self._changed.clear()
             if self._resource is None:

@@ -49,7 +49,7 @@ class PoolProgress(Model, frozen=True, kw_only=True, omit_defaults=False):
     gap: RolloutGap | None = None
 
 
-class Progress(Model, frozen=True, kw_only=True, omit_defaults=False):
+class RolloutProgress(Model, frozen=True, kw_only=True, omit_defaults=False):
     """How a resource stands; `state` is that of the pool that needs attention most."""
 
     namespace: str
@@ -84,14 +84,14 @@ class Progress(Model, frozen=True, kw_only=True, omit_defaults=False):
         return ExitCode.EJECTED if failed[0].reason == Reason.EJECTED else ExitCode.NOT_ATTACHED
 
 
-def read_progress(resource: SchedExt) -> Progress:
+def read_progress(resource: SchedExt) -> RolloutProgress:
     """How a resource stands, as far as its operator has said."""
     status = resource.status
     told = {pool.name: pool for pool in status.pools}
     seen = status.observed_generation >= resource.metadata.generation
     pools = tuple(_read_pool(resource, workload, told.get(workload.pool), seen) for workload in list_claims(resource))
     ready = next((one for one in status.conditions if one.type == READY), None)
-    return Progress(
+    return RolloutProgress(
         namespace=resource.metadata.namespace,
         name=resource.metadata.name,
         state=min((pool.state for pool in pools), key=SEVEREST.index, default=_read_plain(resource, seen)),

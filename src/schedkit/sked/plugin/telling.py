@@ -5,10 +5,10 @@ from datetime import datetime
 
 from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, ROLLED_BACK, RolloutGap
 from schedkit.sked.plugin.output import age, count_nodes, format_milliseconds, render_bar, render_table
-from schedkit.sked.plugin.rollouts import FAILED, WAITING, PoolProgress, Progress
+from schedkit.sked.plugin.rollouts import FAILED, WAITING, PoolProgress, RolloutProgress
 
 
-def render_list(found: Sequence[Progress], moment: datetime, *, everywhere: bool) -> str:
+def render_list(found: Sequence[RolloutProgress], moment: datetime, *, everywhere: bool) -> str:
     """A line for each resource, or for each pool of one."""
     titles = ("NAME", "ROLLOUT", "SINCE", "STEP", "UPDATED", "ATTACHED", "FAILED", "GAP", "STATUS")
     rows = [_make_row(one, pool, moment) for one in found for pool in one.pools]
@@ -19,7 +19,7 @@ def render_list(found: Sequence[Progress], moment: datetime, *, everywhere: bool
     return render_table(("NAMESPACE", *titles), sorted((space, *row) for space, row in zip(spaces, rows, strict=True)))
 
 
-def _make_row(one: Progress, pool: PoolProgress, moment: datetime) -> tuple[str, ...]:
+def _make_row(one: RolloutProgress, pool: PoolProgress, moment: datetime) -> tuple[str, ...]:
     nodes = pool.nodes
     return (
         one.name + (f" ({pool.pool})" if pool.pool else ""),
@@ -34,12 +34,12 @@ def _make_row(one: Progress, pool: PoolProgress, moment: datetime) -> tuple[str,
     )
 
 
-def render_progress(one: Progress, moment: datetime) -> str:
+def render_progress(one: RolloutProgress, moment: datetime) -> str:
     """All that is known of one resource's rollout, and what can be done."""
     return "\n".join(_tell(one, moment))
 
 
-def _tell(one: Progress, moment: datetime) -> Iterator[str]:
+def _tell(one: RolloutProgress, moment: datetime) -> Iterator[str]:
     yield f"{one.namespace}/{one.name}: {one.summary or WAITING}, {one.message}"
     for pool in one.pools:
         yield from _tell_pool(pool, moment)
@@ -97,7 +97,7 @@ def describe_failure(pool: PoolProgress) -> str:
     return f"revision {failed.revision} failed{where}{f': {why}' if why else ''}"
 
 
-def describe_end(one: Progress) -> str:
+def describe_end(one: RolloutProgress) -> str:
     """In one line, what became of a rollout."""
     updated = sum(pool.nodes.updated for pool in one.pools)
     if one.state == COMPLETE:
@@ -112,7 +112,7 @@ def describe_end(one: Progress) -> str:
     return f"{one.name} {word}: {failures or one.message}"
 
 
-def advise(one: Progress) -> str:
+def advise(one: RolloutProgress) -> str:
     """What a person can do now, if it takes one."""
     option = f"{one.name} -n {one.namespace}"
     if one.paused and one.state not in (COMPLETE, ROLLED_BACK):
