@@ -101,7 +101,7 @@ def test_why_tells_of_a_crash_with_its_log_and_the_kernels_word() -> None:
     text = tell(pods=[pod], logs={"web-x": CrashLog(("starting", line))})
     assert "It waits, CrashLoopBackOff: back-off 40s" in text
     assert "It ended last 60s ago with status 1, after 3 restarts." in text
-    assert "the kernel threw it out: runnable task stall (kind 1026): x failed to run for 3s." in text
+    assert "the kernel ejected it: runnable task stall (kind 1026): x failed to run for 3s." in text
     assert f"              {line}" in text
 
 
