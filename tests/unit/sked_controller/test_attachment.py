@@ -210,6 +210,18 @@ def test_one_that_left_and_still_runs_is_ejected_unless_it_comes_back_at_once() 
     assert state_of(AGAIN, 5006, left=(RUSTY, 5000)) == "ejected", "also when it had ended once, long ago"
 
 
+@pytest.mark.parametrize("when", [8, 9, 10])
+def test_predecessor_that_left_just_before_is_no_ejection_of_its_successor(when: float) -> None:
+    assert state_of(RUNS, 20, left=(RUSTY, when)) == "attaching"
+    assert state_of(RUNS, 60, left=(RUSTY, when)) == "detached"
+
+
+def test_one_that_ends_at_once_was_not_ejected_with_its_predecessor() -> None:
+    crashed = make_scheduler(ended=(10, 11), waiting="CrashLoopBackOff")
+    assert state_of(crashed, 40, left=(RUSTY, 9)) == "detached"
+    assert state_of(crashed, 40, left=(RUSTY, 10)) == "ejected"
+
+
 def test_departure_before_a_reboot_says_nothing() -> None:
     left = {"left": (RUSTY, 19), "seq": 7}
     report = make_report(**left)

@@ -137,10 +137,13 @@ class _Case:
         when = parse_time(left.time) if left else None
         if left is None or when is None or self._is_of_earlier_boot(left) or not self._may_be_ours(left, when):
             return None
-        if runs.is_crashing(self._now) and _lies_in(when, runs.ended_began, runs.ended):
+        # What left before its container started was its predecessor, which the kernel let go of moments ago; and in
+        # that very second too, unless it has ended meanwhile.
+        began = runs.ended_began
+        if runs.is_crashing(self._now) and began and when >= began and _lies_in(when, began, runs.ended):
             until = runs.started + STEADY if runs.started else None
             return self._tell_ejection(left, "it was attached and left the kernel", until)
-        if runs.started and self._is_off() and when >= runs.started - SLACK:
+        if runs.started and self._is_off() and when > runs.started:
             if self._now - when < SETTLE:  # some attach again by themselves
                 return Judgement(NodeState.ATTACHING, "it left the kernel", until=when + SETTLE)
             return self._tell_ejection(left, "it was attached and left the kernel, and still runs", None)
