@@ -1,5 +1,6 @@
 """Rollouts through the real controller: revisions as DaemonSets, labels that move, kernels that answer or do not."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -263,6 +264,27 @@ def test_image_is_on_the_node_before_the_old_scheduler_leaves() -> None:
     made = [body for body in cluster.bodies if isinstance(body, dict) and body.get("kind") == "Pod"]
     assert not made or made[0]["spec"]["containers"][0]["securityContext"]["runAsNonRoot"]
     assert len(cluster.names("pods")) == len(NODES), "pods that pulled are gone"
+
+
+class SlowRolling(Rolling):
+    """An API server that takes its time to create something."""
+
+    creating = most_creating = 0
+
+    async def create(self, *words: Any, **options: Any) -> Any:
+        self.creating += 1
+        self.most_creating = max(self.most_creating, self.creating)
+        await asyncio.sleep(0)
+        self.creating -= 1
+        return await super().create(*words, **options)
+
+
+def test_no_node_waits_until_the_image_is_ordered_for_the_one_before() -> None:
+    cluster = make_rolling(cls=SlowRolling, maxUnavailable="50%")
+    cluster.ask(V2, maxUnavailable="50%")
+    cluster.run_until("Complete")
+    assert isinstance(cluster, SlowRolling)
+    assert cluster.most_creating == len(NODES)  # those that are next, and as many ahead of them
 
 
 def test_image_that_cannot_be_pulled_costs_no_node_its_scheduler() -> None:

@@ -1,9 +1,11 @@
 """One resource or one node at a time: plan, execute, and write the status."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import FAILURES_TOLD, NodeFailure, SchedExt
@@ -41,8 +43,10 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
 
 WITH_LOG = (CRASH_LOOPING, Reason.EJECTED, Reason.UNFIT)  # of which a scheduler's log may say more
+AT_ONCE = 16  # pods that bring images, made or removed
 RETRY_SECONDS = 60.0  # when only somebody else can fix it, and nothing will tell us
 
+Item = TypeVar("Item")
 _logger = logging.getLogger(__name__)
 
 
@@ -246,16 +250,14 @@ class Reconciler:
     async def _pull(self, claim: Claim, steered: Steered) -> None:
         """Have images brought to nodes; where that is not allowed, nodes are moved without."""
         try:
-            for pod in steered.pull:
-                await self._executor.pull(pod)
+            await _do_all(self._executor.pull, steered.pull)
         except ApiError as error:
             if not error.is_permanent:
                 raise
             _logger.warning("cannot pull ahead", extra=fields(resource=claim.owner, error=error.message))
             self._steering.give_up_pulls(claim.owner)
             self._wiring.wake(claim.owner)
-        for done in steered.drop:
-            await self._executor.evict(done)
+        await _do_all(self._executor.evict, steered.drop)
 
     def _count_ejections(self, resource: SchedExt, changes: Sequence[Change]) -> None:
         """Put nodes in quarantine whose kernels ejected a scheduler too often."""
@@ -310,6 +312,12 @@ class Reconciler:
             before = resource.status.failures
             completed.append(self._crash_logs.complete(resource.metadata.key, failure, crash, before))
         return completed
+
+
+async def _do_all(do: Callable[[Item], Awaitable[None]], items: Sequence[Item]) -> None:
+    """Do one thing to many objects, some at a time: one after the other, nodes would wait for it."""
+    for first in range(0, len(items), AT_ONCE):
+        await asyncio.gather(*map(do, items[first : first + AT_ONCE]))
 
 
 def _explain(key: Key, error: ApiError) -> Trouble:
