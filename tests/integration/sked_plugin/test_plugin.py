@@ -46,7 +46,7 @@ def test_rollout_is_followed_to_a_rollback_with_a_line_for_each_change(plugin: P
         plugin.report(node)
     plugin.tell("Progressing", message="step 1 of 2")
     process = plugin.start("status", "web", "-w")
-    read_until(process, "step 1/2")
+    read_until(process, "step 1/2 [")
     plugin.patch("node", "node-2", {"metadata": {"labels": {SLOT: "pending"}, "annotations": {SLOT: "pending"}}})
     assert "node-2  the old scheduler leaves" in read_until(process, "node-2")
     plugin.report("node-2", "disabled", "")
@@ -65,15 +65,18 @@ def test_rollout_is_followed_to_a_rollback_with_a_line_for_each_change(plugin: P
 
 def test_rollout_that_completes_ends_with_nought_and_its_gap(plugin: Plugin) -> None:
     plugin.add_resource()
+    plugin.add_node("node-1", "default.web-aaaaaaaaaa")
     plugin.tell("Progressing")
     process = plugin.start("status", "web", "-w")
     read_until(process, "Progressing")
-    plugin.tell("Complete", 2, gap={"medianMilliseconds": 850, "worstMilliseconds": 1900})
+    gap = {"medianMilliseconds": 850, "worstMilliseconds": 1900}
+    plugin.tell("Complete", 2, gap=gap, currentRevision="web-bbbbbbbbbb")
     stdout, _ = process.communicate(timeout=60)
     assert (process.returncode, stdout.splitlines()[-1]) == (
         0,
         "web is done: 2 nodes run web-bbbbbbbbbb, gap 850 ms, worst 1.9 s",
     )
+    assert "node-1" not in stdout, "that another revision is the stable one changes no node"
 
 
 def test_following_goes_on_when_the_api_server_is_back(plugin: Plugin) -> None:

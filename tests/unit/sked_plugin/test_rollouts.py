@@ -95,7 +95,7 @@ def test_rollback_tells_which_node_what_the_kernel_said_and_what_to_do() -> None
     text = render_progress(read_progress(make_schedext(rollout | {"failedRevision": failed_with("Ejected")})), MOMENT)
     assert text.splitlines() == [
         "default/web: Progressing, 2 of 4 pods are ready",
-        "  [###############...............] 2/4 nodes updated, 1 of them attached, RolledBack for 2m, step 2/3",
+        "  RolledBack for 2m, step 2/3 [##########..........] 2/4 nodes updated, 1 of them attached",
         "  all nodes run the stable revision",
         "  revision web-aaaaaaaaaa → web-bbbbbbbbbb, example.com/scx_rusty:1",
         "  revision web-bbbbbbbbbb failed on node-3: Ejected: runnable task stall",
@@ -139,7 +139,6 @@ def test_list_has_a_line_for_each_pool() -> None:
 
 def test_bar_is_empty_where_no_node_is_known() -> None:
     (pool,) = read_progress(make_schedext(rollout={}, status={"pools": []})).pools
-    assert (
-        describe_progress(pool, None)
-        == f"[{'.' * 30}] 0/0 nodes updated, as the operator has yet to see the newest spec"
+    assert describe_progress(pool, None) == (
+        f"Waiting for the operator to see the newest spec [{'.' * 20}] 0/0 nodes updated"
     )

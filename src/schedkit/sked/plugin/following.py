@@ -56,11 +56,9 @@ class Screen:
         if self.live:
             columns = shutil.get_terminal_size().columns
             text = text if len(text) < columns else f"{text[: columns - 2]}…"  # one that wraps cannot be drawn again
+        if text != self._last:
             self._last = text
-            self._write(f"{CLEAR_LINE}{text}")
-        elif text != self._last:
-            self._last = text
-            self._write(f"{text}\n")
+            self._write(f"{CLEAR_LINE}{text}" if self.live else f"{text}\n")
 
     def close(self) -> None:
         """Leave the last line as it is."""
@@ -151,8 +149,8 @@ class Follower:
 
     def _take(self, _old: SchedExt | None, new: SchedExt | None) -> None:
         self._resource = new
-        if new and (slots := _list_slots(new)) != self._slots:
-            self._slots = slots
+        if new and not (slots := _list_slots(new)).keys() <= self._slots.keys():
+            self._slots |= slots  # of one that is left behind, nodes are still called by its name
             self._touched |= self._list_names()  # of a revision that is new, nodes may have been given before
         self._changed.set()
 

@@ -9,7 +9,7 @@ from schedkit.errors import clean
 
 SCHEMA_VERSION = "1"
 GAP = "   "
-BAR_LENGTH = 30
+BAR_LENGTH = 20
 
 
 def show(output: str, name: str, value: object, text: Callable[[], str]) -> None:

@@ -67,17 +67,19 @@ def _tell_pool(pool: PoolProgress, moment: datetime) -> Iterator[str]:
 def describe_progress(pool: PoolProgress, moment: datetime | None) -> str:
     """One line with a bar; since when only where there is a moment to count from."""
     nodes = pool.nodes
-    bar = f"{render_bar(nodes.updated, pool.desired)} {nodes.updated}/{pool.desired} nodes updated"
-    bar += f", {nodes.attached} of them attached" if nodes.updated else ""
+    told = f"{nodes.updated}/{pool.desired} nodes updated"
+    told += f", {nodes.attached} of them attached" if nodes.updated else ""
     for count, word in ((nodes.failed, "failed"), (nodes.quarantined, "quarantined"), (nodes.skipped, "skipped")):
-        bar += f", {count} {word}" if count else ""
+        told += f", {count} {word}" if count else ""
+    return f"{_describe_state(pool, moment)} {render_bar(nodes.updated, pool.desired)} {told}"
+
+
+def _describe_state(pool: PoolProgress, moment: datetime | None) -> str:
     if pool.state == WAITING:
-        return f"{bar}, as the operator has yet to see the newest spec"
-    if not pool.phase:
-        return f"{bar}, {pool.state}"
-    since = age(pool.since, moment) if moment else ""
-    step = f", step {describe_step(pool)}" if pool.steps and pool.state != COMPLETE else ""
-    return f"{bar}, {pool.state}{f' for {since}' if since else ''}{step}"
+        return "Waiting for the operator to see the newest spec"
+    since = age(pool.since, moment) if moment and pool.phase else ""
+    step = f", step {describe_step(pool)}" if pool.steps and pool.phase and pool.state != COMPLETE else ""
+    return f"{pool.state}{f' for {since}' if since else ''}{step}"
 
 
 def describe_step(pool: PoolProgress) -> str:
