@@ -1,7 +1,10 @@
 """Nodes in lines and in sentences: what is known, and what is not."""
 
+import msgspec
+
 from schedkit.sked.plugin.explaining import CrashLog, NodeEvidence
 from schedkit.sked.plugin.nodes import make_line, make_lines, render_nodes
+from schedkit.sked.plugin.objects import ScheduledPod
 from schedkit.sked.plugin.sentences import explain, render_sentences
 from schedkit.unknown import Unknown
 from tests.unit.sked_plugin.making import (
@@ -153,3 +156,14 @@ def test_why_tells_who_selects_the_node_and_what_they_say_of_it() -> None:
     assert "default/web says of it: Ejected: left without being told to" in text
     assert "web-bbbbbbbbbb of default/web failed here first: Ejected: runnable task stall" in text
     assert "No SchedExt selects it by its labels." in tell(resources=[elsewhere])
+
+
+def test_pod_that_waits_for_a_place_is_told_with_the_node_it_is_meant_for() -> None:
+    fields = [{"key": "metadata.name", "operator": "In", "values": [NODE]}]
+    required = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    refused = [{"type": "PodScheduled", "status": "False", "message": "too little memory"}]
+    waiting = {"metadata": {"name": "web-y"}, "spec": {"affinity": affinity}, "status": {"conditions": refused}}
+    pod = msgspec.convert(waiting, ScheduledPod)
+    assert (pod.node, make_pod(node="other").node) == (NODE, "other")
+    assert "The node does not take it: too little memory" in tell(pods=[pod])

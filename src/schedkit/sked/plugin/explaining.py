@@ -52,19 +52,16 @@ class NodeEvidence(NamedTuple):
 
 async def gather_evidence(session: PluginSession, name: str) -> NodeEvidence:
     """Ask for everything at once."""
-    here, nowhere = f"spec.nodeName={name}", "spec.nodeName="  # the latter: of pods that wait for a place
-    node, report, agents, pods, waiting, resources = await asyncio.gather(
+    here = f"spec.nodeName={name}"
+    node, report, agents, pods, resources = await asyncio.gather(
         attempt(_fetch(session.client.fetch(NODES, ClusterNode, name))),
         attempt(_fetch(session.client.fetch(REPORTS, SchedExtNode, name))),
         attempt(session.fetch_all(PODS, ScheduledPod, labels=AGENT_LABELS, fields=here)),
-        attempt(session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields=here)),
-        attempt(session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields=nowhere)),
+        attempt(_fetch_pods(session, name)),
         attempt(session.fetch_all(SCHEDEXTS, SchedExt)),
     )
     if node is None and (report is None or isinstance(report, Unknown)):
         raise NotFoundError(f"there is no node {name}", hint="`kubectl scx nodes` lists them")
-    if not isinstance(pods, Unknown) and not isinstance(waiting, Unknown):
-        pods = [*pods, *(pod for pod in waiting if pod.node == name)]
     ended = [pod for pod in pods if has_ended(pod)] if not isinstance(pods, Unknown) else []
     logs = await asyncio.gather(*(attempt(_fetch_log(session, pod)) for pod in ended))
     names = [pod.metadata.name for pod in ended]
@@ -83,6 +80,13 @@ async def _fetch(fetching: Awaitable[Item]) -> Item | None:
         if not error.status.details.name:  # not the object, but its kind
             raise
         return None
+
+
+async def _fetch_pods(session: PluginSession, node: str) -> list[ScheduledPod]:
+    """The schedulers' pods on a node, and those that wait for a place on it."""
+    here = await session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields=f"spec.nodeName={node}")
+    nowhere = await session.fetch_all(PODS, ScheduledPod, labels=POD_LABELS, fields="spec.nodeName=")
+    return [*here, *(pod for pod in nowhere if pod.node == node)]
 
 
 async def _fetch_log(session: PluginSession, pod: ScheduledPod) -> CrashLog:

@@ -42,14 +42,13 @@ class NodeLine(Model, frozen=True, kw_only=True, omit_defaults=False):
 
 async def gather_nodes(session: PluginSession, labels: str) -> list[NodeLine]:
     """All nodes that there are, reported or not."""
+    listing = session.fetch_all(NODES, ClusterNode, labels=labels)
     nodes, reports, agents = await asyncio.gather(
-        attempt(session.fetch_all(NODES, ClusterNode, labels=labels)),
+        listing if labels else attempt(listing),  # nothing but the nodes themselves knows their labels
         session.fetch_all(REPORTS, SchedExtNode),
         attempt(session.fetch_all(PODS, ScheduledPod, labels=AGENT_LABELS)),
     )
     if isinstance(nodes, Unknown):
-        if labels:
-            await session.fetch_all(NODES, ClusterNode, labels=labels)  # which raises: nothing else knows labels
         session.warn(f"only nodes with a report are listed: {nodes.why}")
     if isinstance(agents, Unknown):
         session.warn(f"whether the reports are current is not known: {agents.why}")

@@ -25,7 +25,7 @@ from schedkit.unknown import Unknown
 FIELD_MANAGER = "kubectl-scx"
 ATTEMPTS = 2  # a person waits: a server that is down is told soon
 CONFLICTS = 10  # an object under a rollout changes often
-OUTSIDE = re.compile(
+FORBIDDEN = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\w+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
@@ -169,7 +169,7 @@ def run_session(target: Target, work: Callable[[PluginSession], Awaitable[Result
 
 
 def _explain(error: SchedkitError) -> SchedkitError:
-    if isinstance(error, ApiForbiddenError) and (found := OUTSIDE.search(error.status.message)):
+    if isinstance(error, ApiForbiddenError) and (found := FORBIDDEN.search(error.status.message)):
         kind = f"{found['resource']}.{found['group']}" if found["group"] else found["resource"]
         where, option = (f" in the namespace {found['namespace']}", f" -n {found['namespace']}")
         if not found["namespace"]:
