@@ -3,11 +3,12 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster docs docs-serve docs-check diagrams demo-record package release-check clean
+.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster catalog-check docs docs-serve docs-check diagrams demo-record package release-check clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
 DRY_RUN ?=
+NAMES ?=
 # Files side by side, each with machines and ports of its own. Emulated machines compute: as many as there are cores here.
 # Those with many tests come first, so that what comes last is short. Tests against servers on this host wait more than they
 # compute: one more. Their files in order, so that those of one folder, which share a control plane, follow each other.
@@ -84,6 +85,9 @@ diagrams: setup ## Draw the pictures in docs/images again (apt-get install graph
 demo-record: setup ## Run both demos and draw them as docs/images/demo.svg and demo-cluster.svg
 	@$(python) -m website.recording docs/images/demo.svg $(python) -m lab.demo --kernel 6.12
 	$(python) -m website.recording docs/images/demo-cluster.svg $(python) -m lab.demo_cluster
+
+catalog-check: setup ## Build every scheduler of the catalog from its crate, run it on kernel 6.12, and write docs/schedctl/schedulers.md (NAMES="scx_rusty …" for some)
+	@$(stage) "catalog check" $(python) -m lab.catalog_check $(NAMES)
 
 package: setup ## Build a release of this commit into dist/: wheel, source, .deb, operator's image, chart, install.yaml (IMG=… names the image; ARCHITECTURES=amd64 leaves arm64 out)
 	@$(stage) package $(python) -m release package $(if $(filter-out file,$(origin IMG)),--image '$(IMG)') $(ARCHITECTURES:%=--architecture %)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lab import paths, rooms
-from lab.store import Artefact, Build
+from lab.store import Artefact, Build, Store
 
 SOURCES = Path(__file__).parent / "fixtures"
 VERSIONS = {"scx_rusty": "1.1.4", "scx_bpfland": "1.1.4"}
@@ -20,12 +20,17 @@ def _build_fixtures(build: Build) -> None:
     rooms.run_script(build, room, paths.RECIPES / "fixtures.sh", binds={SOURCES / "scx": "/fixtures"})
 
 
-def _build_schedulers(build: Build) -> None:
-    home = build.store.downloads / "cargo"
+def write_cargo_settings(store: Store) -> None:
+    """Have cargo in a room reach the crates as this host does."""
+    home = store.downloads / "cargo"
     home.mkdir(exist_ok=True)
     settings = Path.home() / ".cargo/config.toml"
-    if settings.exists():  # how this host reaches the crates
+    if settings.exists():
         (home / "config.toml").write_bytes(settings.read_bytes())
+
+
+def _build_schedulers(build: Build) -> None:
+    write_cargo_settings(build.store)
     wanted = " ".join(f"{name}@{version}" for name, version in VERSIONS.items())
     rooms.run_script(build, build.need(rooms.COMPILE), paths.RECIPES / "schedulers.sh", env={"SCHEDULERS": wanted})
 
