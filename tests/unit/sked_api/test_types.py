@@ -58,7 +58,7 @@ def test_status_is_written_with_kubernetes_names() -> None:
         failure_count=1,
     )
     zero = {"scheduled": 0, "ready": 0, "updated": 0, "unavailable": 0, "misscheduled": 0}
-    zero |= {"notReady": 0, "cordoned": 0, "yielded": 0, "reserved": 0}
+    zero |= {"notReady": 0, "cordoned": 0, "quarantined": 0, "yielded": 0, "reserved": 0}
     zero |= {"attached": 0, "detached": 0, "foreign": 0, "ejected": 0, "unfit": 0, "unknown": 0}
     assert encode(status) == {
         "observedGeneration": 2,
