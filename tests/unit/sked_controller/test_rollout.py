@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, PROGRESSING, ROLLED_BACK, Rollout
+from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, PROGRESSING, ROLLED_BACK, ROLLING_BACK, Rollout
 from schedkit.sked.controller.rollout import (
     Course,
     Place,
@@ -256,6 +256,35 @@ def test_first_rollout_has_nothing_to_go_back_to_and_takes_it_off() -> None:
         node.label, node.attached, node.given = "", None, None
     simulation.run(ROLLED_BACK)
     assert simulation.having("") == ["n0", "n1", "n2"]
+
+
+def test_without_a_stable_revision_only_what_failed_is_taken_off() -> None:
+    simulation = simulate(3, steps=[{"nodes": 1}, {"pause": {}}], bad=V3)
+    simulation.progress = Progress()
+    for node in simulation.nodes.values():
+        node.label, node.attached, node.given = "", None, None
+    simulation.run(PAUSED)
+    assert simulation.having(V2) == ["n0"]
+    given = simulation.nodes["n0"].given
+    simulation.target, simulation.asked = V3, ask(steps=[{"nodes": 1}])
+    simulation.run(ROLLED_BACK)
+    assert simulation.having(V3) == []
+    assert simulation.nodes["n0"].given == given
+
+
+@pytest.mark.parametrize(
+    ("well", "allowed", "phase", "step"),
+    [(3, 1, COMPLETE, 0), (1, 1, PROGRESSING, 1), (0, 1, ROLLING_BACK, 0), (3, 0, ROLLING_BACK, 0)],
+)
+def test_failures_that_are_allowed_are_not_waited_for(well: int, allowed: int, phase: str, step: int) -> None:
+    failed = Place("n0", V2, PlaceState.FAILED, given_at=NOW)
+    moved = [Place(f"n{index}", V2, PlaceState.WORKING, attached_at=NOW) for index in range(1, well + 1)]
+    rest = [Place(f"n{index}", V1, PlaceState.WORKING, attached_at=NOW) for index in range(well + 1, 4)]
+    asked = ask(steps=[{"nodes": well + 1}], maxUnavailable=2, failure={"maxNodes": allowed})
+    progress = Progress(V1, V2, PROGRESSING, 1 if well == 3 else 0, NOW)
+    course = advance(asked, progress, V2, [failed, *moved, *rest], Requests(), NOW + timedelta(minutes=1))
+    assert course.progress.phase == phase
+    assert course.progress.step == (step if phase != ROLLING_BACK else progress.step)
 
 
 def test_what_all_nodes_have_already_is_the_stable_revision() -> None:

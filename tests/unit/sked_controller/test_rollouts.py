@@ -1,6 +1,7 @@
 """Rollouts through the real controller: revisions as DaemonSets, labels that move, kernels that answer or do not."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -28,9 +29,9 @@ class Rolling(Kernels):
 
     unpullable: tuple[str, ...] = ()
 
-    def __init__(self, before: "Rolling | None" = None) -> None:
+    def __init__(self, before: "Rolling | None" = None, **options: Any) -> None:
         self.pulled: list[tuple[str, str]] = []  # revisions and nodes
-        super().__init__(before)
+        super().__init__(before, **options)
 
     most_idle = 0  # how many nodes were without a scheduler at once since the rollout began
 
@@ -135,7 +136,7 @@ class Rolling(Kernels):
         pytest.fail(f"never {phase}: {self.rollout}")
 
 
-def make_rolling(sched: str = V1, cls: type[Rolling] = Rolling, **rollout: Any) -> Rolling:
+def make_rolling(sched: str = V1, cls: Callable[[], Rolling] = Rolling, **rollout: Any) -> Rolling:
     """A cluster on which a first revision has been rolled out."""
     cluster = cls()
     for name in NODES:

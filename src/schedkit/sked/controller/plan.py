@@ -132,7 +132,7 @@ def plan_claim(
     seen = world.daemonsets.get(*claim.key)
     standing = world.standing(claim)
     base = ClaimPlan(claim, seen, standing, judgement=judgement)
-    if claim.rollout or len(world.find_revisions(claim)) > (seen is not None):
+    if claim.rollout or world.has_revisions(claim):
         return _plan_rollout(world, base, written)
     if seen and not may_touch(seen, claim):
         if _is_of_namesake(seen, claim):

@@ -10,6 +10,7 @@ import msgspec
 
 from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.controller.daemonsets import MANAGED_BY
+from schedkit.sked.controller.failures import MESSAGE_LENGTH, shorten
 from schedkit.sked.controller.failures import PULL as PULL_REASONS
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, Pod, PullSecret
 from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
@@ -98,5 +99,6 @@ def find_refusal(pod: Pod) -> str:
     for status in pod.status.container_statuses:
         waiting = status.state.waiting
         if waiting and waiting.reason in PULL_REASONS:
-            return waiting.message or waiting.reason
-    return pod.status.message if pod.status.phase == "Failed" and not has_pulled(pod) else ""
+            return shorten(waiting.message or waiting.reason, MESSAGE_LENGTH)  # registries may answer with a whole page
+    failed = pod.status.phase == "Failed" and not has_pulled(pod)
+    return shorten(pod.status.message, MESSAGE_LENGTH) if failed else ""

@@ -237,11 +237,19 @@ class Reconciler:
         steered = {}
         for health in healths:
             plan, claim = health.plan, health.plan.claim
-            if plan.revisions is None or plan.trouble:
+            verified = plan.judgement is None or plan.judgement.may_run
+            # An image that is refused keeps nobody from going back.
+            if plan.revisions is None or (plan.trouble and verified):
                 continue
-            quarantined = health.nodes.quarantined
-            judged = health.kernels.judged
-            found = self._steering.steer(claim, plan.revisions, judged, health.failures, now, quarantined=quarantined)
+            found = self._steering.steer(
+                claim,
+                plan.revisions,
+                health.kernels.judged,
+                health.failures,
+                now,
+                quarantined=health.nodes.quarantined,
+                verified=verified,
+            )
             self._wiring.note_assignment(claim, found.assignment)
             steered[claim.identity] = found
             await self._pull(claim, found)
@@ -251,13 +259,13 @@ class Reconciler:
         """Have images brought to nodes; where that is not allowed, nodes are moved without."""
         try:
             await _do_all(self._executor.pull, steered.pull)
+            await _do_all(self._executor.evict, steered.drop)
         except ApiError as error:
             if not error.is_permanent:
                 raise
-            _logger.warning("cannot pull ahead", extra=fields(resource=claim.owner, error=error.message))
-            self._steering.give_up_pulls(claim.owner)
-            self._wiring.wake(claim.owner)
-        await _do_all(self._executor.evict, steered.drop)
+            if self._steering.give_up_pulls(claim.owner):
+                _logger.warning("cannot pull ahead", extra=fields(resource=claim.owner, error=error.message))
+                self._wiring.wake(claim.owner)
 
     def _count_ejections(self, resource: SchedExt, changes: Sequence[Change]) -> None:
         """Put nodes in quarantine whose kernels ejected a scheduler too often."""

@@ -11,6 +11,7 @@ from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.attachment import parse_time
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.daemonsets import differs, make_daemonset, name_revision, same_work
+from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.objects import DaemonSet
 from schedkit.sked.controller.rollout import Cause, Progress, Requests
 from schedkit.sked.controller.slots import read_slot
@@ -24,6 +25,7 @@ PROMOTE, RETRY, UNDO = ASKED = (  # annotations on a SchedExt: another value ask
     "sked.schedkit.io/undo",
 )
 VALUE_LENGTH = 128
+MESSAGE_LENGTH = 1024
 HISTORY_LIMIT = 5
 NOTHING_HANDLED = RolloutRequests()
 
@@ -208,6 +210,6 @@ def note_asked(
     unknown = asked.undo.partition(" ")[0]
     if asked.undo != handled.undo and not revisions.chosen:
         asked = msgspec.structs.replace(asked, undo=handled.undo)
-        message = f"{status.message}; {UNDO} names {unknown}, which is not a kept revision"
-        status = msgspec.structs.replace(status, message=message)
+        message = f"{UNDO} names {unknown}, which is not a kept revision; {status.message}"
+        status = msgspec.structs.replace(status, message=shorten(message, MESSAGE_LENGTH))
     return msgspec.structs.replace(status, undone_at=undone_at, handled=asked)

@@ -45,6 +45,7 @@ class Place:
     revision: str = ""  # that it was given; empty: none yet, or the one before is leaving
     state: PlaceState = PlaceState.STARTING
     skipped: bool = False  # NotReady, cordoned, unfit, or somebody else's scheduler is in its kernel
+    quarantined: bool = False  # it failed with its revision, and is left alone
     ready: bool = False  # whether its pod says that it is well
     attached_at: datetime | None = None
     given_at: datetime | None = None  # when the pod of its revision was made
@@ -87,6 +88,7 @@ class Requests:
     promote: bool = False  # past a pause
     retry: bool = False
     at_once: bool = False  # without the steps, as a person chose the revision
+    held: bool = False  # whether the new revision may not be given to more nodes, as its image is not verified
 
 
 @dataclass(frozen=True)
@@ -124,9 +126,9 @@ def advance(
         revisions,
         pulls,
         updated=len(moved),
-        attached=sum(plan.has_settled(place) for place in moved),
+        attached=sum(plan.is_attached(place, progress) for place in moved),
         failed=len(plan.find_failed()),
-        skipped=sum(place.skipped for place in places),
+        skipped=sum(place.skipped and not place.quarantined for place in places),
         again=plan.find_next_time(progress),
     )
 
@@ -184,6 +186,8 @@ class _Plan:
             reason, message = (PULL_FAILED, first.unpullable) if first.unpullable else (first.reason, first.message)
             cause = Cause(self._target, first.name, reason, message, self._now)
             return self._judge_failed(replace(progress, failed=cause))
+        if self._requests.held:
+            return self._to(progress, PAUSED), "waits until the image is verified"
         return self._judge_step(progress)
 
     def _begin(self, before: Progress) -> Progress:
@@ -196,10 +200,12 @@ class _Plan:
                 had = Counter(place.revision for place in self._places if place.revision)
                 current = max(had, key=lambda revision: (had[revision], revision), default="")
             progress = replace(before, current=current, update=self._target, step=0, phase=PROGRESSING, since=self._now)
-            progress = replace(progress, failed=before.failed if _failed_with(before, self._target) else None)
+            # Who goes around a revision that failed has not asked for it again.
+            keeps = self._requests.at_once or _failed_with(before, self._target)
+            progress = replace(progress, failed=before.failed if keeps else None)
             if self._requests.at_once:
                 progress = replace(progress, step=len(self._asked.steps))
-        if self._requests.retry and progress.failed:
+        if self._requests.retry and _failed_with(progress, self._target):
             # Where it failed it goes first: what is to be tried is a new start.
             progress = replace(progress, failed=None, step=0, phase=ROLLING_BACK, since=self._now)
         return progress
@@ -211,9 +217,10 @@ class _Plan:
         # Once on its way back it goes on, whatever the spec says meanwhile.
         if action == PAUSE and progress.phase not in (ROLLING_BACK, ROLLED_BACK):
             return self._to(progress, PAUSED), told
-        left = [place for place in self._open if place.revision != progress.current]
+        left = [place for place in self._open if self._is_to_leave(place, progress)]
         back = [place for place in self._open if place.revision == progress.current]
-        waiting = [place for place in back if place.state is not PlaceState.WORKING] if progress.current else []
+        # Who had the stable one and did not work with it before is not waited for: it may never do.
+        waiting = [place for place in back if place.state is PlaceState.STARTING] if progress.current else []
         if self._requests.paused and progress.phase != ROLLED_BACK:
             return self._to(progress, ROLLING_BACK), f"spec.paused is true; {told}"
         if left or (waiting and progress.phase != ROLLED_BACK):
@@ -251,7 +258,7 @@ class _Plan:
             told = f"step {place + 1} of {len(steps)}: no node has the labels of its nodeSelector"
             return self._to(progress, PROGRESSING), told
         if left == 0 and step is None:
-            done = replace(progress, current=self._target, failed=None, step=0)
+            done = replace(progress, current=self._target, step=0)
             return self._to(done, COMPLETE), "every node has the new revision"
         if left == 0:
             return self._to(progress, PROGRESSING, place + 1), "goes on"
@@ -282,7 +289,8 @@ class _Plan:
         """The nodes where the new revision does not work, or to which it cannot be brought."""
         return [
             place
-            for place in self._open
+            for place in self._places
+            if place.quarantined or not place.skipped
             if (place.state is PlaceState.FAILED if self._has_target(place) else place.unpullable)
         ]
 
@@ -290,18 +298,21 @@ class _Plan:
         allowed = (self._asked.failure.max_nodes if self._asked.failure else None) or 0
         if len(failed) > allowed:
             return True
-        # All that are waited for have failed: it would never go on.
+        # All that are waited for have failed, or take up the room: it would never go on.
         steps = self._asked.steps
         step = steps[progress.step] if progress.step < len(steps) else None
-        left = self._find_left(step)
-        return left is not None and (len(failed) >= left > 0 or len(failed) >= self._most)
+        left, away = self._find_left(step), sum(not self._has_target(place) for place in failed)
+        nothing_works = not any(map(self.has_settled, filter(self._has_target, self._open)))
+        if left is None:
+            return False
+        return (left <= away and (left > 0 or nothing_works)) or sum(not it.skipped for it in failed) >= self._most
 
     def _find_left(self, step: RolloutStep | None) -> int | None:
-        """How many nodes are still to settle before a step is done; None: none of them has its labels."""
+        """How many nodes are still to settle, or to fail, before a step is done; None: none of them has its labels."""
         matching = [place for place in self._open if _matches(step, place)]
         if not matching and self._open:
             return None
-        settled = sum(self.has_settled(place) for place in self._open if place.revision == self._target)
+        settled = sum(map(self._is_done, self._open))
         if step is None or step.nodes is None:
             return len(self._open) - settled
         # Of those that match no more can be had than there are.
@@ -312,6 +323,14 @@ class _Plan:
 
     def _has_target(self, place: Place) -> bool:
         return place.revision == self._target
+
+    def _is_done(self, place: Place) -> bool:
+        """Whether a node is not waited for: it has settled, or failed where that is allowed."""
+        return self._has_target(place) and (place.state is PlaceState.FAILED or self.has_settled(place))
+
+    def is_attached(self, place: Place, progress: Progress) -> bool:
+        """Whether a node's kernel has its revision, and for long enough if that is new."""
+        return self.has_settled(place) or (place.state is PlaceState.WORKING and place.revision == progress.current)
 
     def has_settled(self, place: Place) -> bool:
         """Whether a node has had its revision attached for long enough."""
@@ -364,7 +383,7 @@ class _Plan:
             if self._requests.paused and progress.phase == ROLLING_BACK:
                 return []
             newest = sorted(self._open, key=lambda place: (place.given_at or self._now, place.name), reverse=True)
-            return [(place, progress.current) for place in newest if place.revision != progress.current]
+            return [(place, progress.current) for place in newest if self._is_to_leave(place, progress)]
         if progress.phase == PAUSED:
             return []
         steps = self._asked.steps
@@ -378,6 +397,10 @@ class _Plan:
         )
         missing = goal - sum(map(self._has_target, self._open))
         return [(place, self._target) for place in candidates[: max(0, missing)]]
+
+    def _is_to_leave(self, place: Place, progress: Progress) -> bool:
+        """Whether a node is to have the stable revision instead; without one, nothing but what failed goes."""
+        return place.revision != progress.current if progress.current else self._has_target(place)
 
     def _rank(self, place: Place, progress: Progress) -> tuple[object, ...]:
         """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work."""

@@ -47,4 +47,6 @@ def tell_not_ready(rollout: RolloutStatus, *, failing: bool) -> Told | None:
 
 
 def _has_failed(rollout: RolloutStatus) -> bool:
-    return rollout.phase == ROLLED_BACK or (rollout.phase == PAUSED and rollout.failed_revision is not None)
+    failed = rollout.failed_revision
+    is_asked_for = failed is not None and failed.revision == rollout.update_revision
+    return rollout.phase == ROLLED_BACK or (rollout.phase == PAUSED and is_asked_for)

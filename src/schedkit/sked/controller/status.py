@@ -33,6 +33,7 @@ from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.health import REASONS, Health
 from schedkit.sked.controller.plan import Plan, Trouble
+from schedkit.sked.controller.rolling import read_status
 from schedkit.sked.controller.rollout_status import (
     find_worst,
     summarise,
@@ -40,7 +41,7 @@ from schedkit.sked.controller.rollout_status import (
     tell_progressing,
     tell_stalled,
 )
-from schedkit.sked.controller.steering import NOT_STEERED, Steered, Steerings
+from schedkit.sked.controller.steering import NOT_STEERED, Steerings
 from schedkit.sked.controller.verification import describe, read_refresh, tell_pool
 
 MESSAGE_LENGTH = 1024
@@ -61,7 +62,7 @@ def make_status(
 ) -> SchedExtStatus:
     """The whole status; `undecided` says why nodes cannot be labelled, if they cannot."""
     resource = plan.resource
-    pools = tuple(_pool(health, steered.get(health.plan.claim.identity)) for health in healths)
+    pools = tuple(_pool(health, _find_rollout(resource, health, steered)) for health in healths)
     rollout = find_worst(pools)
     nodes = _sum([pool.nodes or NodeCounts() for pool in pools])
     failed = sum(health.failed for health in healths)
@@ -123,6 +124,7 @@ def make_blind_status(resource: SchedExt, trouble: Trouble, now: str) -> SchedEx
         scheduler=",".join(dict.fromkeys(short_scheduler_name(image) for image in images)),
         image=",".join(images),
         conditions=_keep_times(resource.status.conditions, conditions, generation, now),
+        pools=_keep_rollouts(resource.status),
     )
 
 
@@ -139,6 +141,7 @@ def make_unreadable_status(generation: int, before: SchedExtStatus, fault: str, 
         observed_generation=generation,
         summary=Reason.UNREADABLE,
         conditions=_keep_times(before.conditions, conditions, generation, now),
+        pools=_keep_rollouts(before),
     )
 
 
@@ -150,11 +153,25 @@ def shorten_status(status: SchedExtStatus) -> SchedExtStatus:
         summary=status.summary,
         nodes=status.nodes,
         conditions=conditions,
+        pools=_keep_rollouts(status),
         failure_count=status.failure_count,
     )
 
 
-def _pool(health: Health, steered: Steered | None) -> PoolStatus:
+def _keep_rollouts(status: SchedExtStatus) -> tuple[PoolStatus, ...]:
+    """Of pools what is remembered of their rollouts: which revision is stable, which failed, what was carried out."""
+    return tuple(PoolStatus(name=pool.name, rollout=pool.rollout) for pool in status.pools if pool.rollout)
+
+
+def _find_rollout(resource: SchedExt, health: Health, steered: Steerings) -> RolloutStatus | None:
+    """How a claim's rollout stands: as it was, where trouble kept it from being looked at."""
+    claim = health.plan.claim
+    if found := steered.get(claim.identity):
+        return found.status
+    return read_status(resource, claim) if health.plan.trouble else None
+
+
+def _pool(health: Health, rollout: RolloutStatus | None) -> PoolStatus:
     claim, seen = health.plan.claim, health.plan.seen
     pool = PoolStatus(
         name=claim.workload.pool,
@@ -162,7 +179,7 @@ def _pool(health: Health, steered: Steered | None) -> PoolStatus:
         image=claim.workload.sched,
         nodes=health.nodes,
         excluded_by=tuple(str(winner) for winner in health.winners[:WINNERS_TOLD]),
-        rollout=steered.status if steered else None,
+        rollout=rollout,
     )
     runs = seen.spec.template.spec.containers[0].image if seen else ""
     return tell_pool(health.plan.judgement, runs, pool)

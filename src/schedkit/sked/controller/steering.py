@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,7 +12,7 @@ from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image, read_start
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, read_node
 from schedkit.sked.controller.objects import Node, Pod
@@ -49,12 +50,22 @@ Steerings = Mapping[Identity, Steered]  # by claim: what was decided of its roll
 NOT_STEERED: Steerings = {}
 
 
+class _Seen(NamedTuple):
+    """What is remembered of a node from one look to the next: times that nobody else tells."""
+
+    revision: str
+    given_at: datetime  # since when it has its revision, or should have its pod
+    well_at: datetime | None = None  # when it last was attached or left alone, or nobody could tell
+    attachment: str = ""
+    attached_at: datetime | None = None  # when this attachment was first seen
+
+
 class Steering:
-    """Decides of rollouts, look by look; of all that it sees it remembers only since when a node has no pod yet."""
+    """Decides of rollouts, look by look; of what it sees it remembers only times that nobody else tells."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._given: dict[tuple[Identity, str], tuple[str, datetime]] = {}
+        self._seen: dict[Identity, dict[str, _Seen]] = {}
         self._without_pulls: set[Key] = set()  # resources for which no pods may be made
 
     def steer(
@@ -66,6 +77,7 @@ class Steering:
         now: datetime,
         *,
         quarantined: int = 0,
+        verified: bool = True,
     ) -> Steered:
         """What a claim's rollout does next; `judged` are its nodes by name."""
         resource = find_newest(self._world, claim)
@@ -73,9 +85,11 @@ class Steering:
         pullers = self._find_pullers(revisions)
         places = self._find_places(claim, revisions, judged, failures, pullers, now)
         requests = read_requests(resource, known, revisions)
-        # Of what is not known yet nothing is moved.
+        if not verified and not revisions.chosen:  # what a person goes back to was verified when it was made
+            requests = replace(requests, held=True)
+        # Of what is not known yet nothing is moved, and neither to what is not there.
         target = revisions.target or (known.update_revision if known else "")
-        if not target:
+        if not revisions.target:
             requests = Requests(paused=True)
         course = advance(claim.rollout, read_progress(known), target, places, requests, now)
         status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
@@ -103,15 +117,17 @@ class Steering:
         drop = (pod for (name, node), pod in pullers.items() if name != target or node not in waiting)
         return pull, tuple(pod for pod in drop if not pod.metadata.deletion_timestamp)
 
-    def give_up_pulls(self, resource: Key) -> None:
-        """Go on without bringing images to nodes first."""
+    def give_up_pulls(self, resource: Key) -> bool:
+        """Go on without bringing images to nodes first; whether that is new."""
+        is_new = resource not in self._without_pulls
         self._without_pulls.add(resource)
+        return is_new
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
         self._without_pulls.discard(resource)
-        for key in [key for key in self._given if key[0][0] == resource]:
-            del self._given[key]
+        for identity in [identity for identity in self._seen if identity[0] == resource]:
+            del self._seen[identity]
 
     def _assign(self, claim: Claim, revisions: RevisionPlan, course: Course) -> Assignment:
         namespace = claim.key.namespace
@@ -142,7 +158,8 @@ class Steering:
         }
         there = {node: name for name, node in pods}
         failed = {failure.node: failure for failure in failures}
-        places = []
+        before, after = self._seen.get(claim.identity, {}), {}
+        places = self._find_quarantined(claim)
         for name, judgement in judged.items():
             node = self._world.nodes.get("", name)
             if node is None:
@@ -150,59 +167,23 @@ class Steering:
             value = read_slot(node).value
             revision = names.get(value, "") if value else there.get(name, "")
             pod = pods.get((revision, name))
-            place = self._make_place(claim, node, revision, pod, judgement, failed.get(name), now)
+            skipped = self._is_skipped(node, judgement)
+            seen = after[name] = _remember(before.get(name), revision, pod, judgement, skipped, now)
+            place = _make_place(claim, node, seen, pod, judgement, failed.get(name), skipped, now)
             pulls = claim.owner not in self._without_pulls
             places.append(_note_pull(claim, place, pod, revisions, pullers, now) if pulls else place)
+        self._seen[claim.identity] = after
         return places
 
-    def _make_place(
-        self,
-        claim: Claim,
-        node: Node,
-        revision: str,
-        pod: Pod | None,
-        judgement: Judgement,
-        failure: NodeFailure | None,
-        now: datetime,
-    ) -> Place:
-        given_at = self._find_given(claim, node.metadata.name, revision, pod, now)
-        failed_at = given_at + _read_timeout(claim)
-        state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
-        if failure and failure.pod and pod and failure.pod == pod.metadata.name:
-            message = failure.message
-            if failure.reason in BROKEN:
-                state, reason = PlaceState.FAILED, failure.reason
-        if state is not PlaceState.FAILED:
-            if judgement.state is NodeState.ATTACHED and pod:
-                state = PlaceState.WORKING
-            elif judgement.state is NodeState.UNKNOWN:
-                state = PlaceState.UNKNOWN
-            elif revision and now >= failed_at:
-                state = PlaceState.FAILED
-        return Place(
-            node.metadata.name,
-            revision,
-            state,
-            skipped=self._is_skipped(node, judgement),
-            ready=pod is not None and is_ready(pod),
-            attached_at=(parse_time(judgement.since) or given_at) if state is PlaceState.WORKING else None,
-            given_at=given_at,
-            failed_at=failed_at if state is PlaceState.STARTING else None,
-            reason=reason,
-            message=message,
-            labels=node.metadata.labels,
-        )
-
-    def _find_given(self, claim: Claim, name: str, revision: str, pod: Pod | None, now: datetime) -> datetime:
-        """Since when a node has its revision: since its pod was made, or since there should be one."""
-        key = claim.identity, name
-        if pod:
-            self._given.pop(key, None)
-            return parse_time(pod.metadata.creation_timestamp) or now
-        known = self._given.get(key)
-        if known is None or known[0] != revision:
-            known = self._given[key] = revision, now
-        return known[1]
+    def _find_quarantined(self, claim: Claim) -> list[Place]:
+        """The nodes where a revision failed so often that they are left without a scheduler."""
+        places = []
+        for name in self._world.standing(claim).lost:
+            node = self._world.nodes.get("", name)
+            if node and (note := self._world.find_quarantine(node)) and note.sched_ext == str(claim.owner):
+                ejected = Place(name, note.revision, PlaceState.FAILED, reason=Reason.EJECTED, message=note.reason)
+                places.append(replace(ejected, skipped=True, quarantined=True))
+        return places
 
     def _is_skipped(self, node: Node, judgement: Judgement) -> bool:
         """Whether a node is left alone: nothing can be done to it now, or nothing would come of it."""
@@ -233,6 +214,64 @@ class Steering:
         if not known:
             return None
         return RolloutGap(median_milliseconds=round(statistics.median(known)), worst_milliseconds=max(known))
+
+
+def _remember(
+    before: _Seen | None, revision: str, pod: Pod | None, judgement: Judgement, skipped: bool, now: datetime
+) -> _Seen:
+    """What is known of a node after this look."""
+    given_at = before.given_at if before and before.revision == revision else now
+    well_at = before.well_at if before else None
+    if skipped or judgement.state in (NodeState.ATTACHED, NodeState.UNKNOWN):
+        well_at = now
+    if pod is None or judgement.state is not NodeState.ATTACHED:
+        # As long as there is no pod, it counts from when there should be one; after that a pod tells it itself.
+        return _Seen(revision, now if pod else given_at, well_at)
+    attachment = f"{pod.metadata.uid} {judgement.episode}"
+    known = before.attached_at if before and before.attachment == attachment else None
+    return _Seen(revision, now, well_at, attachment, known or now)
+
+
+def _make_place(
+    claim: Claim,
+    node: Node,
+    seen: _Seen,
+    pod: Pod | None,
+    judgement: Judgement,
+    failure: NodeFailure | None,
+    skipped: bool,
+    now: datetime,
+) -> Place:
+    given_at = (parse_time(pod.metadata.creation_timestamp) if pod else None) or seen.given_at
+    # A node that was well, or that started again, is given the whole time again: a reboot is nobody's failure.
+    began = (given_at, min(read_start(pod) or given_at, now), seen.well_at or given_at)
+    failed_at = max(began) + _read_timeout(claim)
+    state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
+    if failure and failure.pod and pod and failure.pod == pod.metadata.name:
+        message = failure.message
+        if failure.reason in BROKEN:
+            state, reason = PlaceState.FAILED, failure.reason
+    if state is not PlaceState.FAILED:
+        if judgement.state is NodeState.ATTACHED and pod:
+            state = PlaceState.WORKING
+        elif judgement.state is NodeState.UNKNOWN:
+            state = PlaceState.UNKNOWN
+        elif seen.revision and now >= failed_at:
+            state = PlaceState.FAILED
+    return Place(
+        node.metadata.name,
+        seen.revision,
+        state,
+        skipped=skipped,
+        ready=pod is not None and is_ready(pod),
+        # Of one that was attached before its agent looked, only what has been seen since then counts.
+        attached_at=(parse_time(judgement.since) or seen.attached_at) if state is PlaceState.WORKING else None,
+        given_at=given_at,
+        failed_at=failed_at if state is PlaceState.STARTING else None,
+        reason=reason,
+        message=message,
+        labels=node.metadata.labels,
+    )
 
 
 def _read_timeout(claim: Claim) -> timedelta:

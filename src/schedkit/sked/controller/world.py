@@ -1,7 +1,7 @@
 """What is known of the cluster: what the informers hold, and what follows from it for each node."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -149,7 +149,11 @@ class World:
 
     def rolls(self, claim: Claim) -> bool:
         """Whether sked itself says on which node which revision of a claim runs."""
-        return claim.rollout is not None or self._find_assignment(claim) is not None
+        return claim.rollout is not None or self._find_assignment(claim) is not None or self.has_revisions(claim)
+
+    def has_revisions(self, claim: Claim) -> bool:
+        """Whether there is a DaemonSet of a claim's besides the plain one, as after its rollout was taken away."""
+        return any(seen.metadata.name != claim.name for seen in self.find_revisions(claim))
 
     def find_main(self, claim: Claim) -> DaemonSet | None:
         """The DaemonSet by which a claim is judged: its only one, or that of its stable revision."""
@@ -165,7 +169,7 @@ class World:
         if before == assignment:
             return []
         self._assignments[claim.identity] = assignment
-        if before is None or before.slots != assignment.slots or before.main != assignment.main:
+        if before is None or replace(before, values=assignment.values) != assignment:
             return list(self.placement.of(claim))
         names = before.values.keys() | assignment.values.keys()
         return [name for name in names if before.values.get(name) != assignment.values.get(name)]
