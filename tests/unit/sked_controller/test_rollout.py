@@ -188,6 +188,17 @@ def test_canary_goes_to_the_nodes_that_its_step_selects_and_waits_to_be_promoted
     assert simulation.progress.current == V2
 
 
+def test_steps_that_are_taken_away_meanwhile_do_not_send_it_to_all_nodes() -> None:
+    simulation = simulate(steps=[{"nodes": 1}, {"nodes": 2}, {"pause": {}}])
+    simulation.run(PAUSED)
+    simulation.asked = ask(steps=[{"pause": {}}])
+    simulation.pass_time(100)
+    assert simulation.progress.phase == PAUSED
+    assert len(simulation.having(V2)) == 2
+    simulation.requests = Requests(promote=True)
+    simulation.run(COMPLETE)
+
+
 def test_step_whose_labels_no_node_has_waits_and_says_so() -> None:
     simulation = simulate(steps=[{"nodes": 1, "nodeSelector": {"canary": "true"}}])
     simulation.pass_time(50)

@@ -128,6 +128,22 @@ def test_without_the_right_to_delete_pods_it_goes_on() -> None:
     assert cluster.images == dict.fromkeys(NODES, V2)
 
 
+def test_without_the_right_to_label_nodes_it_says_so_and_goes_on_when_it_may() -> None:
+    cluster = make_rolling()
+    before = cluster.pod_uids()
+    cluster.refusals["label"] = refusal(403, "Forbidden")
+    cluster.ask(V2)
+    cluster.work()
+    assert cluster.condition("one", "Stalled") == ("True", "NodesNotWritable")
+    assert cluster.message("one", "Ready").startswith("sked cannot label nodes: ")
+    assert cluster.pod_uids() == before
+    cluster.refusals.clear()
+    for name in NODES:
+        cluster.look_at_node(name)
+    cluster.run_until("Complete")
+    assert cluster.condition("one", "Stalled") == ("False", "NotStalled")
+
+
 def test_long_answer_of_a_registry_fits_into_the_status() -> None:
     cluster = make_rolling()
     cluster.unpullable = (V2,)

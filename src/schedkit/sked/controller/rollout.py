@@ -205,6 +205,9 @@ class _Plan:
             progress = replace(progress, failed=before.failed if keeps else None)
             if self._requests.at_once:
                 progress = replace(progress, step=len(self._asked.steps))
+        if progress.step > len(self._asked.steps):
+            # The steps were changed meanwhile: better wait once more than go to all nodes at once.
+            progress = replace(progress, step=0, since=self._now)
         if self._requests.retry and _failed_with(progress, self._target):
             # Where it failed it goes first: what is to be tried is a new start.
             progress = replace(progress, failed=None, step=0, phase=ROLLING_BACK, since=self._now)

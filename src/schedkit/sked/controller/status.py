@@ -196,6 +196,9 @@ def _find_trouble(healths: Sequence[Health], undecided: str) -> Trouble | None:
             return health.plan.trouble
         if undecided and health.plan.waiting and health.plan.standing.unlabelled:
             return Trouble(Reason.NOT_WRITABLE, health.plan.waiting)
+        standing = health.plan.standing
+        if undecided and health.plan.revisions and (standing.pending or standing.unlabelled):
+            return Trouble(Reason.NOT_WRITABLE, f"sked cannot label nodes: {undecided}")
     return None
 
 
