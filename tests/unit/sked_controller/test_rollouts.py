@@ -350,6 +350,21 @@ def test_undo_to_what_is_not_kept_says_so() -> None:
     cluster.annotate(undo="one-0000000000 today")
     cluster.work()
     assert "names one-0000000000, which is not a kept revision" in cluster.rollout["message"]
+    cluster.annotate()
+    cluster.work()
+    assert cluster.rollout["message"] == "every node has the stable revision"
+
+
+def test_undo_that_is_taken_away_after_it_was_carried_out_changes_nothing() -> None:
+    cluster = make_rolling()
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    cluster.annotate(undo=f"{find_revision(cluster, V1)} today")
+    cluster.run_until("Complete")
+    cluster.annotate()
+    cluster.work()
+    assert cluster.images == dict.fromkeys(NODES, V1)
+    assert cluster.rollout["message"] == "every node has the stable revision"
 
 
 def test_placement_and_labels_restart_nothing() -> None:

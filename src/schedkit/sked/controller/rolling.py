@@ -208,7 +208,7 @@ def note_asked(
     asked = read_asked(resource)
     handled = (before.handled if before else None) or NOTHING_HANDLED
     unknown = asked.undo.partition(" ")[0]
-    if asked.undo != handled.undo and not revisions.chosen:
+    if asked.undo not in ("", handled.undo) and not revisions.chosen:
         asked = msgspec.structs.replace(asked, undo=handled.undo)
         message = f"{UNDO} names {unknown}, which is not a kept revision; {status.message}"
         status = msgspec.structs.replace(status, message=shorten(message, MESSAGE_LENGTH))
