@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 WIDE, NARROW = (1280, 900), (390, 844)
-SEARCHED = {"ejected": "exit-codes", "runnable task stall": "troubleshooting", "SchedExtNode": "node-reports"}
+SEARCHED = {"ejected": "troubleshooting", "runnable task stall": "troubleshooting", "SchedExtNode": "node-reports"}
 SHOWN = ("index", "quickstart", "architecture", "schedulers", "schedctl/reference", "sked/troubleshooting")
 _PATIENCE = 30.0  # seconds, for anything that a browser does
 _SEARCH = """(async words => {
