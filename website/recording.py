@@ -59,7 +59,7 @@ def record(command: list[str]) -> list[Line]:
 
 def arrange(lines: Iterable[Line]) -> Iterator[Row]:
     """When each row is shown: a sentence, then a command, then, after what it took, its output."""
-    clock, before = 0.5, 0.0
+    clock, before = 0.0, 0.0
     pause = 0.0
     for line in lines:
         kind = _kind(line.text)
