@@ -9,14 +9,17 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import click
+import msgspec
 import pytest
 import yaml
 
 from schedkit.errors import UsageError
 from schedkit.schedctl.group import schedctl
+from schedkit.sked import verifying
+from schedkit.sked.api.types import SchedExt
 from schedkit.sked.cli import sked
 from tests.unit.test_docs import find_pages
 from website.markdown import Block, parse_blocks
@@ -305,3 +308,23 @@ def test_lines_may_be_left_out() -> None:
     assert fits("a\n…\nd\n", "a\nb\nc\nd\n")
     assert not fits("a\n…\nd\n", "a\nb\nc\n")
     assert not fits("a\nd\n", "a\nb\nd\n")
+
+
+def test_the_page_about_verification_shows_the_lines_that_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The judge only repeats the page's own example; the lines around it are the program's."""
+    page = (ROOT / "docs/sked/verification.md").read_text()
+    (shown,) = (block.text for block in parse_blocks(page) if block.text.startswith("$ sked verify "))
+    value = dict(re.findall(r"^(\w+(?: by)?) {2,}(.*)$", shown, re.MULTILINE))
+    origin, rule = value["policy"].split(", rule ")
+    judge = Mock(
+        **{
+            "read_policy.return_value.origin": origin,
+            "resolve.return_value": value["resolved"].partition("@")[2],
+            "judge.return_value": Mock(rule=rule, signer=value["signed by"]),
+        }
+    )
+    monkeypatch.setattr(verifying, "Judge", lambda _settings: judge)
+    resource = msgspec.convert({"metadata": {"name": value["schedext"]}, "spec": {"sched": value["image"]}}, SchedExt)
+    printed: list[str] = []
+    verifying.tell_images([resource], Mock(), printed.append)
+    assert printed == shown.splitlines()[1:]

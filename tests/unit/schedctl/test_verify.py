@@ -1,5 +1,6 @@
 """`schedctl verify`, and the same rule in `run`, `switch` and `pull`, over a registry that holds real signatures."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.unit.schedctl.fakes import FakeRuntime
 from tests.unit.schedctl.test_commands import call, read
 from tests.unit.trust.material import Sigstore, make_key, pem, sign_bundle
 from tests.unit.trust.shelf import REPOSITORY, Shelf, make_image
+from website.markdown import parse_blocks
 
 NAME = f"{REPOSITORY}:v1"
 KEY = make_key()
@@ -218,3 +220,23 @@ def test_tag_that_moves_after_the_check_does_not_change_what_is_pulled(
     call("pull", NAME)
     assert registry.asked.count(NAME) == 1
     assert runtime.pulled == [registry.image.digest]
+
+
+def test_the_page_about_trust_shows_the_lines_that_are_printed(registry: Registry, tmp_path: Path) -> None:
+    """All but names, digests and numbers, which are those of an example."""
+    page = (Path(__file__).parents[3] / "docs/trust.md").read_text()
+    (shown,) = (block.text for block in parse_blocks(page) if block.text.startswith("$ schedctl verify "))
+    sigstore = Sigstore()
+    registry.referrers.clear()
+    registry.add_bundle(registry.image.digest, sign_bundle(registry.image.digest, sigstore.issue(), sigstore))
+    (tmp_path / "root.json").write_bytes(sigstore.trusted_root())
+    (tmp_path / "keyless.yaml").write_text(
+        "trustedRoot: root.json\nidentities:\n"
+        "- {issuer: 'https://token.actions.githubusercontent.com', subjectRegExp: '^https://github.com/schedkit/'}\n"
+    )
+    printed = call("verify", NAME, "--trust-policy", str(tmp_path / "keyless.yaml")).stdout
+
+    def shape(text: str) -> list[str]:
+        return [re.sub(r"\S*[/:…\d]\S*|built-in,", "*", line) for line in text.splitlines()]
+
+    assert shape(printed) == shape(shown)[1:]
