@@ -339,7 +339,10 @@ def test_undo_brings_an_earlier_revision_back_until_the_spec_changes() -> None:
     cluster.work()
     cluster.run_until("Complete")
     assert cluster.images == dict.fromkeys(NODES, V1)
-    assert cluster.rollout["undoneAt"] == cluster.get("schedexts", "one")["metadata"]["generation"]
+    assert cluster.rollout["undoneRevision"] == find_revision(cluster, V2)
+    cluster.apply_resource("one", sched=V2, rollout=QUICK, priority=-1)  # which asks for no other revision
+    cluster.work()
+    assert cluster.images == dict.fromkeys(NODES, V1)
     cluster.ask(V3)
     cluster.run_until("Complete")
     assert cluster.images == dict.fromkeys(NODES, V3)
@@ -365,6 +368,31 @@ def test_undo_that_is_taken_away_after_it_was_carried_out_changes_nothing() -> N
     cluster.work()
     assert cluster.images == dict.fromkeys(NODES, V1)
     assert cluster.rollout["message"] == "every node has the stable revision"
+
+
+def test_promotion_while_paused_is_carried_out_when_it_goes_on() -> None:
+    cluster = make_rolling()
+    cluster.ask(V2, steps=[{"nodes": 1}, {"pause": {}}])
+    cluster.run_until("Paused")
+    cluster.change("schedexts", "one", spec=cluster.get("schedexts", "one")["spec"] | {"paused": True})
+    cluster.annotate(promote="once")
+    cluster.work()
+    assert cluster.images["n2"] == V1
+    cluster.change("schedexts", "one", spec=cluster.get("schedexts", "one")["spec"] | {"paused": False})
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+
+
+def test_nodes_of_a_stable_revision_that_somebody_deleted_get_the_new_one() -> None:
+    cluster = make_rolling()
+    cluster.ask(V2, steps=[{"nodes": 1}, {"pause": {}}])
+    cluster.run_until("Paused")
+    cluster.remove("daemonsets", find_revision(cluster, V1))
+    cluster.work()
+    assert cluster.rollout.get("currentRevision", "") == ""
+    cluster.annotate(promote="once")
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
 
 
 def test_placement_and_labels_restart_nothing() -> None:

@@ -211,10 +211,13 @@ class RolloutStatus(SpecModel, frozen=True, kw_only=True):
     failed_revision: Annotated[
         FailedRevision | None, about("The revision that failed; it is not tried again until asked.")
     ] = None
-    undone_at: Annotated[
-        int | None,
-        about("The generation for which a person chose updateRevision; another spec ends that.", format="int64"),
-    ] = None
+    undone_revision: Annotated[
+        str,
+        about(
+            "The revision that the spec asks for where a person chose another; another spec ends that.",
+            maxLength=REVISION_LENGTH,
+        ),
+    ] = ""
     nodes: Annotated[RolloutNodes | None, about("How many nodes it has reached.")] = None
     gap: Annotated[RolloutGap | None, about("How long nodes were without a scheduler; absent until known.")] = None
     handled: Annotated[RolloutRequests | None, about("What people asked for, as far as it was carried out.")] = None

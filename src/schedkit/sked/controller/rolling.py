@@ -36,7 +36,8 @@ class RevisionPlan:
 
     seen: tuple[DaemonSet, ...] = ()
     target: str = ""  # the one that is asked for; empty: not known
-    chosen: bool = False  # whether a person chose it
+    by_spec: str = ""  # the one that the spec asks for; empty: not known
+    chosen: bool = False  # whether a person chose another
     apply: DaemonSet | None = None
     prune: tuple[DaemonSet, ...] = ()
 
@@ -53,8 +54,10 @@ def plan_revisions(
     known = read_status(resource, claim)
     seen = tuple(world.find_revisions(claim))
     wanted = fit(make_daemonset(claim), judgement, None, ())
-    target, chosen = _find_target(claim, resource, known, seen, wanted)
-    revisions = RevisionPlan(seen, target, chosen)
+    by_spec = _find_by_spec(claim, known, seen, wanted)
+    target = _find_chosen(resource, known, seen, by_spec) or by_spec
+    chosen = target != by_spec
+    revisions = RevisionPlan(seen, target, by_spec, chosen)
     if not target:
         return revisions
     current = known.current_revision if known else ""
@@ -67,8 +70,8 @@ def plan_revisions(
     for found in sorted(seen, key=lambda item: item.metadata.name == current):
         name = found.metadata.name
         made = _make(world, claim, name, current)
-        by_spec = name == target and not chosen and wanted is not None
-        asked = fit(made, judgement, None, ()) if by_spec else _keep_work(made, found)
+        is_asked_for = name == target and not chosen and wanted is not None
+        asked = fit(made, judgement, None, ()) if is_asked_for else _keep_work(made, found)
         left_so = written.get(found.metadata.uid) == (found.metadata.generation, asked)
         if asked and differs(asked, found) and not left_so:
             return replace(revisions, apply=asked)
@@ -85,14 +88,15 @@ def read_status(resource: SchedExt, claim: Claim) -> RolloutStatus | None:
     return next((pool.rollout for pool in resource.status.pools if pool.name == claim.workload.pool), None)
 
 
-def read_progress(known: RolloutStatus | None) -> Progress:
-    """How far a rollout was when it was last noted down."""
+def read_progress(known: RolloutStatus | None, revisions: RevisionPlan) -> Progress:
+    """How far a rollout was when it was last noted down; a stable revision that somebody deleted is none any more."""
     if known is None:
         return Progress()
+    current = known.current_revision if revisions.find(known.current_revision) else ""
     failed, since = known.failed_revision, parse_time(known.since)
     time = parse_time(failed.time) if failed else None
     return Progress(
-        known.current_revision,
+        current,
         known.update_revision,
         known.phase,
         known.step,
@@ -142,27 +146,27 @@ def tell_progress(progress: Progress, message: str) -> RolloutStatus:
     )
 
 
-def _find_target(
-    claim: Claim,
-    resource: SchedExt,
-    known: RolloutStatus | None,
-    seen: Sequence[DaemonSet],
-    wanted: DaemonSet | None,
-) -> tuple[str, bool]:
-    """The revision that is asked for: by a person since the spec last changed, or else by the spec."""
+def _find_by_spec(
+    claim: Claim, known: RolloutStatus | None, seen: Sequence[DaemonSet], wanted: DaemonSet | None
+) -> str:
+    """The revision that the spec asks for."""
+    if wanted is None:  # as its image is not verified: what was asked for before stays
+        before = (known.undone_revision or known.update_revision) if known else ""
+        return before if any(found.metadata.name == before for found in seen) else ""
+    same = next((found.metadata.name for found in seen if same_work(wanted, found)), "")
+    return same or name_revision(claim, wanted)
+
+
+def _find_chosen(resource: SchedExt, known: RolloutStatus | None, seen: Sequence[DaemonSet], by_spec: str) -> str:
+    """The revision that a person chose since the spec last asked for another one; empty: none."""
     names = {found.metadata.name for found in seen}
     handled = (known.handled if known else None) or NOTHING_HANDLED
     undo = read_asked(resource).undo
-    chosen = undo.partition(" ")[0]
-    if undo != handled.undo and chosen in names:
-        return chosen, True
-    if known and known.undone_at == resource.metadata.generation and known.update_revision in names:
-        return known.update_revision, True
-    if wanted is None:  # as its image is not verified: what was asked for before stays
-        before = known.update_revision if known else ""
-        return before if before in names else "", False
-    same = next((found.metadata.name for found in seen if same_work(wanted, found)), "")
-    return same or name_revision(claim, wanted), False
+    asked = undo.partition(" ")[0]
+    if undo != handled.undo and asked in names:
+        return asked
+    holds = known is not None and known.undone_revision == by_spec != ""
+    return known.update_revision if known and holds and known.update_revision in names else ""
 
 
 def _make(world: World, claim: Claim, name: str, current: str) -> DaemonSet:
@@ -204,12 +208,14 @@ def note_asked(
     status: RolloutStatus, resource: SchedExt, before: RolloutStatus | None, revisions: RevisionPlan
 ) -> RolloutStatus:
     """A rollout's status that remembers what people asked for, and for which spec they chose a revision."""
-    undone_at = resource.metadata.generation if revisions.chosen else None
     asked = read_asked(resource)
     handled = (before.handled if before else None) or NOTHING_HANDLED
+    if resource.spec.paused:  # it is carried out when it goes on
+        asked = msgspec.structs.replace(asked, promote=handled.promote)
     unknown = asked.undo.partition(" ")[0]
-    if asked.undo not in ("", handled.undo) and not revisions.chosen:
+    if asked.undo not in ("", handled.undo) and unknown not in {seen.metadata.name for seen in revisions.seen}:
         asked = msgspec.structs.replace(asked, undo=handled.undo)
         message = f"{UNDO} names {unknown}, which is not a kept revision; {status.message}"
         status = msgspec.structs.replace(status, message=shorten(message, MESSAGE_LENGTH))
-    return msgspec.structs.replace(status, undone_at=undone_at, handled=asked)
+    undone = revisions.by_spec if revisions.chosen else ""
+    return msgspec.structs.replace(status, undone_revision=undone, handled=asked)

@@ -403,7 +403,9 @@ class _Plan:
 
     def _is_to_leave(self, place: Place, progress: Progress) -> bool:
         """Whether a node is to have the stable revision instead; without one, nothing but what failed goes."""
-        return place.revision != progress.current if progress.current else self._has_target(place)
+        if progress.current:
+            return place.revision != progress.current
+        return self._has_target(place) and not _has_scheduler(place)
 
     def _rank(self, place: Place, progress: Progress) -> tuple[object, ...]:
         """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work."""

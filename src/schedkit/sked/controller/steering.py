@@ -91,7 +91,7 @@ class Steering:
         target = revisions.target or (known.update_revision if known else "")
         if not revisions.target:
             requests = Requests(paused=True)
-        course = advance(claim.rollout, read_progress(known), target, places, requests, now)
+        course = advance(claim.rollout, read_progress(known, revisions), target, places, requests, now)
         status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
         again = (course.again - now).total_seconds() if course.again else None
         pull, drop = self._plan_pulls(revisions, target, course, places, pullers)

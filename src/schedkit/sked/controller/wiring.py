@@ -180,7 +180,7 @@ class Wiring:
             return
         if old and (new is None or new.metadata.uid != old.metadata.uid):
             self._forget_pod(old.metadata.uid)
-        if (revision := known.metadata.labels.get(PULL)) is not None:
+        if known.metadata.controller is None and (revision := known.metadata.labels.get(PULL)) is not None:
             made_for = world.daemonsets.get(known.metadata.namespace, revision)
             if made_for and (owner := find_resource(made_for)):
                 self._wake_soon(owner)
