@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from schedkit.sked.api.requests import SLOT
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
-from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.objects import Node
 from schedkit.sked.controller.scheduling import judge_node
 from tests.unit.sked_controller.cluster import Cluster

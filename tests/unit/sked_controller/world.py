@@ -15,13 +15,12 @@ from typing import Any, cast
 
 import msgspec
 
+from schedkit.sked.api.requests import QUARANTINE, SLOT
 from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.crash_logs import CrashLogs
-from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.informers import make_informers, make_world
 from schedkit.sked.controller.judgements import Judgements
-from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.rollout_metrics import RolloutMetrics

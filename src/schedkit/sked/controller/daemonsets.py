@@ -16,6 +16,7 @@ from schedkit.sked.api.kubernetes import (
     ResourceRequirements,
 )
 from schedkit.sked.api.names import API_VERSION, KIND
+from schedkit.sked.api.requests import CLAIM, SLOT
 from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
 from schedkit.sked.api.types import ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
 from schedkit.sked.controller.claims import Claim
@@ -33,9 +34,7 @@ from schedkit.sked.controller.objects import (
 from schedkit.sked.controller.volumes import complete_volumes, make_volumes, select_own
 from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 
-SLOT = "sked.schedkit.io/slot"  # on a node: who has the slot of its kernel
 FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself chooses
-CLAIM = "sked.schedkit.io/claim"  # on a DaemonSet that is one of several revisions: whose
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
 HASH_LENGTH = 10

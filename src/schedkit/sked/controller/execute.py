@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Literal
 
-from schedkit.sked.controller.daemonsets import SLOT, differs
+from schedkit.sked.api.requests import QUARANTINE, SLOT
+from schedkit.sked.controller.daemonsets import differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
 from schedkit.sked.controller.pulls import PullPod
-from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport, QuarantineNote
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiAlreadyExistsError, ApiNotFoundError

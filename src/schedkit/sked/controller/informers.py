@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from schedkit.sked.api.kubernetes import Affinity
+from schedkit.sked.api.requests import QUARANTINE, REFRESH, SLOT
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.daemonsets import MANAGED_BY, SLOT
+from schedkit.sked.controller.daemonsets import MANAGED_BY
 from schedkit.sked.controller.failures import read_node
 from schedkit.sked.controller.objects import (
     DAEMONSETS,
@@ -25,7 +26,6 @@ from schedkit.sked.controller.objects import (
 )
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.pulls import PULL
-from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AGENT_LABELS,
     REPORTS,
@@ -37,7 +37,6 @@ from schedkit.sked.controller.reports import (
 )
 from schedkit.sked.controller.rolling import ASKED
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.verification import REFRESH
 from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer

@@ -7,6 +7,7 @@ from datetime import datetime
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.names import KIND
+from schedkit.sked.api.requests import PENDING, QUARANTINE
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import ON_DELETE, SchedExt
 from schedkit.sked.controller.attachment import parse_time
@@ -23,10 +24,10 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
-from schedkit.sked.controller.quarantine import QUARANTINE, write_note
+from schedkit.sked.controller.quarantine import write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.rollout import resolve
-from schedkit.sked.controller.slots import NOWHERE, PENDING, Slot, Standing, next_value, read_slot
+from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
 from schedkit.sked.kube.objects import Key

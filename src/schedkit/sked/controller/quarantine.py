@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from schedkit.sked.api.requests import QUARANTINE
 from schedkit.sked.api.rollout_types import Quarantine
 from schedkit.sked.controller.attachment import parse_time
 from schedkit.sked.controller.claims import Identity
@@ -13,7 +14,6 @@ from schedkit.sked.controller.reports import QuarantineNote
 from schedkit.sked.controller.rollout import parse_duration
 from schedkit.sked.kube.objects import Key, format_time
 
-QUARANTINE = "sked.schedkit.io/quarantine"  # on a node: why it is left without a scheduler; taking it away lifts it
 WITHIN = timedelta(minutes=10)
 REASON_LENGTH = 500
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from schedkit.sked.api.requests import make_slot
+from schedkit.sked.api.requests import PROMOTE, REQUEST_LENGTH, RETRY, UNDO, make_slot
 from schedkit.sked.api.rollout_types import FailedRevision, RolloutRequests, RolloutStatus
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.attachment import parse_time
@@ -19,12 +19,7 @@ from schedkit.sked.controller.verification import ImageJudgement, fit, keep_cont
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key, format_time
 
-PROMOTE, RETRY, UNDO = ASKED = (  # annotations on a SchedExt: another value asks for it once
-    "sked.schedkit.io/promote",
-    "sked.schedkit.io/retry",
-    "sked.schedkit.io/undo",
-)
-VALUE_LENGTH = 128
+ASKED = (PROMOTE, RETRY, UNDO)
 MESSAGE_LENGTH = 1024
 HISTORY_LIMIT = 5
 NOTHING_HANDLED = RolloutRequests()
@@ -120,7 +115,7 @@ def read_requests(resource: SchedExt, known: RolloutStatus | None, revisions: Re
 def read_asked(resource: SchedExt) -> RolloutRequests:
     """The values of the annotations by which people ask for something."""
     found = resource.metadata.annotations
-    promote, retry, undo = (found.get(name, "")[:VALUE_LENGTH] for name in ASKED)
+    promote, retry, undo = (found.get(name, "")[:REQUEST_LENGTH] for name in ASKED)
     return RolloutRequests(promote=promote, retry=retry, undo=undo)
 
 

@@ -8,12 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from schedkit.sked.api.requests import NONE, PENDING, SLOT
 from schedkit.sked.controller.claims import Claim
-from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.objects import Node, Pod
-
-NONE = "none"  # no scheduler is to run here: a person's word, or ours where the kernel is unfit
-PENDING = "pending"  # the old scheduler is on its way out, and the new one not yet in
 
 
 class Slot(NamedTuple):

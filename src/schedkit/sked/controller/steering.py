@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from schedkit.sked.api.conditions import Reason
-from schedkit.sked.api.requests import make_slot
+from schedkit.sked.api.requests import PENDING, make_slot
 from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image, read_start
@@ -27,7 +27,7 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import ATTACH_TIMEOUT_SECONDS, Course, Place, PlaceState, Requests, advance
-from schedkit.sked.controller.slots import PENDING, Assignment, read_slot
+from schedkit.sked.controller.slots import Assignment, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 

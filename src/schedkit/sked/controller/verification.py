@@ -12,6 +12,7 @@ import msgspec
 
 from schedkit.images.reference import Reference, is_digest
 from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.requests import REFRESH
 from schedkit.sked.api.types import ON_DELETE, PoolStatus, SchedExt, UpdateStrategy, Verified
 from schedkit.sked.api.workloads import ResolvedWorkload
 from schedkit.sked.controller.daemonsets import read_revision, same_pods, same_work
@@ -19,7 +20,6 @@ from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.objects import DaemonSet, Pod, PodTemplate
 from schedkit.sked.controller.volumes import select_own
 
-REFRESH = "sked.schedkit.io/refresh"  # on a SchedExt: another value has its references resolved again
 REFRESH_LENGTH = 64
 # With these, what is not in the image can be made to run in its process: by the loader, or by an interpreter.
 UNSAFE_PREFIXES = ("LD_", "GLIBC_", "MALLOC_", "BASH_", "PYTHON", "PERL", "RUBY", "NODE_", "JAVA_", "DOTNET_")

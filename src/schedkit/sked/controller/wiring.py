@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from schedkit.sked.api.requests import QUARANTINE, SLOT
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
-from schedkit.sked.controller.daemonsets import SLOT
 from schedkit.sked.controller.failures import read_node
 from schedkit.sked.controller.informers import Informers
 from schedkit.sked.controller.objects import (
@@ -17,7 +17,6 @@ from schedkit.sked.controller.objects import (
     Pod,
 )
 from schedkit.sked.controller.pulls import PULL
-from schedkit.sked.controller.quarantine import QUARANTINE
 from schedkit.sked.controller.reports import (
     AgentPod,
     NodeReport,

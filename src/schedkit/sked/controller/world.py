@@ -7,7 +7,7 @@ from typing import Any
 
 from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.api.names import KIND
-from schedkit.sked.api.requests import make_slot
+from schedkit.sked.api.requests import NONE, PENDING, make_slot
 from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
@@ -19,17 +19,7 @@ from schedkit.sked.controller.quarantine import is_over, read_quarantine
 from schedkit.sked.controller.reports import NodeReport, QuarantineNote
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.slots import (
-    NONE,
-    NOWHERE,
-    PENDING,
-    Assignment,
-    Decision,
-    Occupant,
-    Standing,
-    decide,
-    read_slot,
-)
+from schedkit.sked.controller.slots import NOWHERE, Assignment, Decision, Occupant, Standing, decide, read_slot
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
