@@ -288,6 +288,45 @@ def test_no_node_waits_until_the_image_is_ordered_for_the_one_before() -> None:
     assert cluster.most_creating == len(NODES)  # those that are next, and as many ahead of them
 
 
+class LateRolling(Rolling):
+    """What is written to nodes is not seen yet, and one node pulls slowly."""
+
+    slow = ""
+    sent: set[str] | None = None  # the nodes written to, while that is not seen
+
+    def _label_node(self, name: str, sent: Any) -> Any:
+        if self.sent is None:
+            return super()._label_node(name, sent)
+        self.sent.add(name)
+        return None
+
+    def _pull(self) -> bool:
+        pods = self.objects["pods"]
+        waiting = {key: pod for key, pod in pods.items() if PULL in pod["metadata"]["labels"]}
+        hidden = {key: pods.pop(key) for key, pod in waiting.items() if pod["spec"]["nodeName"] == self.slow}
+        moved = super()._pull()
+        pods.update(hidden)
+        return moved
+
+
+def test_node_that_was_told_to_leave_counts_before_its_label_is_seen() -> None:
+    cluster = make_rolling(cls=LateRolling)
+    assert isinstance(cluster, LateRolling)
+    cluster.slow, cluster.sent = "n1", set()
+    cluster.ask(V2)
+    cluster.work()
+    assert cluster.sent == {"n2"}, "n1 has yet to get the image"
+    cluster.slow = ""
+    cluster.work()
+    cluster.look("one")
+    cluster.work()
+    assert cluster.sent == {"n2"}
+    cluster.sent = None
+    cluster.look_at_node("n2")
+    cluster.run_until("Complete")
+    assert cluster.most_idle == 1
+
+
 def test_image_that_cannot_be_pulled_costs_no_node_its_scheduler() -> None:
     cluster = make_rolling()
     before = cluster.pod_uids()

@@ -61,11 +61,14 @@ class _Seen(NamedTuple):
 
 
 class Steering:
-    """Decides of rollouts, look by look; of what it sees it remembers only times that nobody else tells."""
+    """Decides of rollouts, look by look; remembers times that nobody else tells, and whose label is on its way."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._seen: dict[Identity, dict[str, _Seen]] = {}
+        # Nodes that were taken off a revision while their label still says it: what is written may not be seen yet, and
+        # by the next look another node may be first.
+        self._taken: dict[tuple[Identity, str], str] = {}
         self._without_pulls: set[Key] = set()  # resources for which no pods may be made
 
     def steer(
@@ -95,7 +98,18 @@ class Steering:
         status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
         again = (course.again - now).total_seconds() if course.again else None
         pull, drop = self._plan_pulls(revisions, target, course, places, pullers)
-        return Steered(self._assign(claim, revisions, course), status, pull, drop, again)
+        assignment = self._assign(claim, revisions, course)
+        self._note_taken(claim, assignment)
+        return Steered(assignment, status, pull, drop, again)
+
+    def _note_taken(self, claim: Claim, assignment: Assignment) -> None:
+        for name, value in assignment.values.items():
+            node = self._world.nodes.get("", name)
+            label = read_slot(node).value if node else ""
+            if label in assignment.slots and label != value:
+                self._taken[claim.identity, name] = label
+            else:
+                self._taken.pop((claim.identity, name), None)
 
     def _find_pullers(self, revisions: RevisionPlan) -> Pullers:
         """The pods that bring images to nodes, by revision and node."""
@@ -128,6 +142,8 @@ class Steering:
         self._without_pulls.discard(resource)
         for identity in [identity for identity in self._seen if identity[0] == resource]:
             del self._seen[identity]
+        for key in [key for key in self._taken if key[0][0] == resource]:
+            del self._taken[key]
 
     def _assign(self, claim: Claim, revisions: RevisionPlan, course: Course) -> Assignment:
         namespace = claim.key.namespace
@@ -166,6 +182,8 @@ class Steering:
                 continue
             value = read_slot(node).value
             revision = names.get(value, "") if value else there.get(name, "")
+            if value and self._taken.get((claim.identity, name)) == value:
+                revision = ""
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             seen = after[name] = _remember(before.get(name), revision, pod, judgement, skipped, now)
