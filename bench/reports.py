@@ -37,11 +37,12 @@ def make_agents() -> Json:
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "sked-agent"}, "spec": spec}
 
 
-async def report(session: aiohttp.ClientSession, number: int, slot: Json) -> None:
+async def report(session: aiohttp.ClientSession, number: int, slot: Json, detach: Json | None = None) -> None:
     """One agent's write."""
     name, query = f"kwok-{number:04}", "fieldManager=sked-agent&force=true"
     kernel = {"release": "6.12.9", "bootID": "", "supported": "True", "problems": [UNSEEN]}
     status = {"kernel": kernel, "slot": slot, "attachments": slot["enableSeq"], "conditions": [FIT]}
+    status |= {"lastDetach": detach} if detach else {}
     body = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExtNode", "metadata": {"name": name}}
     await send(session, "PATCH", f"{REPORTS}/{name}/status?{query}", body | {"status": status}, APPLY)
 

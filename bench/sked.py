@@ -30,6 +30,7 @@ from lab.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[1]
 RESOURCES, NODES, CHANGES = 1_000, 5_000, 10_000
+ROLLOUT_NODES = 1_000
 WORKERS = 16
 TURNS = 2
 IDLE_SECONDS = 30.0
@@ -297,7 +298,7 @@ def show(what: str, value: str, every: Iterable[float] = ()) -> None:
     print(f"{what:<62} {value:>10}  {f'({told})' if told else ''}".rstrip(), flush=True)
 
 
-async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> None:
+async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: int) -> None:
     manager = Process(cluster.folder, choose_free_ports()["etcd"])
     async with open_session(cluster.plane.server, cluster.plane.pki) as session:
         if "rollout" in parts:
@@ -313,6 +314,16 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str]) -> Non
             show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
             try:
                 await measure_reports(cluster, session, manager)
+            finally:
+                manager.stop()
+                controller.stop()
+            return
+        if "rollouts" in parts:
+            from bench.rollouts import measure_rollouts
+
+            controller = kwok.Kwok.start(cluster, kwok_artefact)
+            try:
+                await measure_rollouts(cluster, session, manager, size)
             finally:
                 manager.stop()
                 controller.stop()
@@ -353,12 +364,15 @@ def main() -> None:
     parser.add_argument("--cold-start", action="store_true", help="measure the cold start only")
     parser.add_argument("--rollout", action="store_true", help="measure the rollout of one resource on all nodes only")
     parser.add_argument("--reports", action="store_true", help="measure with reports of 1,000 and 5,000 nodes only")
+    parser.add_argument("--rollouts", action="store_true", help="measure a rollout with reports and a way back only")
+    parser.add_argument("--size", type=int, default=ROLLOUT_NODES, help="nodes of --rollouts (default: %(default)s)")
     asked = parser.parse_args()
     chosen = {
         "cold start": asked.cold_start,
         "nodes": asked.nodes,
         "rollout": asked.rollout,
         "reports": asked.reports,
+        "rollouts": asked.rollouts,
     }
     parts = {part for part in chosen if chosen[part]} or {"cold start", "nodes"}
     store = open_store()
@@ -370,7 +384,7 @@ def main() -> None:
         cluster.kubectl("apply", "-k", str(ROOT / "config/crd"))
         wait_for("the resource", lambda: cluster.kubectl("get", "schedexts", check=False).code == 0, 60)
         cluster.kubectl("create", "namespace", "plain")
-        asyncio.run(measure(cluster, store.path(kube.KWOK), parts))
+        asyncio.run(measure(cluster, store.path(kube.KWOK), parts, asked.size))
     except KeyboardInterrupt:
         sys.exit(130)
     finally:

@@ -1,0 +1,175 @@
+"""What a rollout of sked costs beside a DaemonSet's own rolling update of the same nodes, and whether its pace is kept.
+
+Run as `python -m bench.sked --rollouts`; README.md beside it says what is measured.
+"""
+
+import asyncio
+import os
+import time
+from dataclasses import dataclass
+
+import aiohttp
+
+from bench.kernels import IdleCounter, PlayedKernels
+from bench.plain import APPLY, DAEMONSETS, Json, send, spread
+from bench.reports import create_report, make_agents, report
+from bench.sked import SCHEDEXTS, WORKERS, Process, show, until
+from lab import kwok
+from lab.cluster import Cluster
+
+PACE = "10%"
+LIMIT = 3600
+V1, V2, V3 = (f"example.com/scx_rusty:{number}" for number in (1, 2, 3))
+PLAIN = DAEMONSETS.format("plain")
+LABELS = {"managed-by": "sked-controller"}
+DISABLED = {"state": "disabled", "enableSeq": 0}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is measured, and by whom."""
+
+    session: aiohttp.ClientSession
+    manager: Process
+    size: int
+    by_pods: IdleCounter
+    by_reports: IdleCounter
+
+
+async def measure_rollouts(cluster: Cluster, session: aiohttp.ClientSession, manager: Process, size: int) -> None:
+    await asyncio.to_thread(kwok.add_nodes, cluster, size, timeout=1800)
+    await spread((create_report(session, number) for number in range(size)), WORKERS)
+    await spread((report(session, number, DISABLED) for number in range(size)), WORKERS)
+    await send(session, "POST", DAEMONSETS.format("default"), make_agents(), "application/json")
+    await _wait_daemonset(session, f"{DAEMONSETS.format('default')}/sked-agent", size)
+    show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
+    scene = Scene(session, manager, size, IdleCounter(session, size), IdleCounter(session, size))
+    await _roll_plain(scene, V1)
+    alone = await _roll_plain(scene, V2)
+    show(f"{size} nodes, a DaemonSet alone: seconds", f"{alone:.0f}")
+    kernels = PlayedKernels(session)
+    async with asyncio.TaskGroup() as group:
+        played = (kernels.run(), scene.by_pods.watch_pods(), scene.by_reports.watch_reports())
+        tasks = [group.create_task(one) for one in played]
+        await _wait_idle(scene, 0)
+        plain = await _roll_plain(scene, V3)
+        _tell(scene, "a DaemonSet, nodes report", plain)
+        await send(session, "DELETE", f"{PLAIN}/plain", {}, "application/json")
+        await _wait_idle(scene, size)
+        await _measure_operator(cluster, scene, kernels, alone, plain)
+        for task in tasks:
+            task.cancel()
+    show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
+
+
+async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKernels, alone: float, plain: float) -> None:
+    manager = scene.manager
+    manager.start(cluster.admin_kubeconfig)
+
+    async def serves() -> bool:
+        manager.check()
+        try:
+            return count_all_writes(manager) >= 0
+        except OSError:
+            return False
+
+    await until("the manager to serve its metrics", serves)
+    await manager.settle()
+    first = await _measure(scene, "first revision", V1, "Complete")
+    second = await _measure(scene, "second revision", V2, "Complete")
+    show("ratio second revision / DaemonSet alone", f"{second / alone:.2f}")
+    show("ratio second revision / DaemonSet, nodes report", f"{second / plain:.2f}")
+    show("ratio first revision / DaemonSet alone", f"{first / alone:.2f}")
+    kernels.refuse(V3, scene.size // 2)
+    await _measure(scene, "third revision, until it fails", V3, "RollingBack")
+    back = await _measure(scene, "back from it", V3, "RolledBack")
+    show("ratio back / half of DaemonSet alone", f"{back / alone * 2:.2f}")
+    manager.stop()
+
+
+async def _measure(scene: Scene, what: str, image: str, phase: str) -> float:
+    """Ask for an image, if it is another one, and wait until its rollout is so far."""
+    manager, path = scene.manager, f"{SCHEDEXTS}/everywhere"
+    _restart(scene)
+    before, cpu, began = count_all_writes(manager), manager.cpu_seconds(), time.monotonic()
+    body = {"apiVersion": "sked.schedkit.io/v1", "kind": "SchedExt", "metadata": {"name": "everywhere"}}
+    # Long enough for a busy host that gives a share of the nodes, or at first all of them, their pods.
+    timeout = max(60, scene.size // 20) if image == V3 else LIMIT
+    rollout: Json = {"maxUnavailable": PACE, "minAttachedSeconds": 0, "attachTimeoutSeconds": timeout}
+    spec = {"sched": image, "rollout": rollout | {"failure": {"maxNodes": 0}}}
+    await send(scene.session, "PATCH", f"{path}?fieldManager=bench", body | {"spec": spec}, APPLY)
+    told = ""
+
+    async def probe() -> bool:
+        nonlocal told
+        manager.check()
+        async with scene.session.get(path) as answer:
+            found: Json = await answer.json()
+        pools = found.get("status", {}).get("pools", [])
+        known: Json = pools[0].get("rollout", {}) if pools else {}
+        if known and told != known["phase"]:
+            told = known["phase"]
+            print(f"    {time.monotonic() - began:.1f} s  {told}: {known.get('message', '')[:120]}", flush=True)
+        is_current = found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"]
+        return bool(is_current and known.get("phase") == phase)
+
+    await until(f"{scene.size} nodes: {what}", probe, LIMIT)
+    seconds = time.monotonic() - began
+    if phase != "RollingBack":  # else it has just begun to do something
+        await manager.settle()
+    _tell(scene, what, seconds)
+    writes = count_all_writes(manager) - before
+    show(f"{scene.size} nodes, {what}: writes a node", f"{writes / scene.size:.2f}")
+    show(f"{scene.size} nodes, {what}: processor time", f"{manager.cpu_seconds() - cpu:.1f} s")
+    show(f"{scene.size} nodes, {what}: peak memory", f"{manager.peak_megabytes():.1f} MB")
+    return seconds
+
+
+def count_all_writes(manager: Process) -> int:
+    """All that the manager writes or deletes, Events too."""
+    methods = ("PATCH", "POST", "DELETE")
+    return sum(manager.count("rest_client_requests_total", f'method="{method}"') for method in methods)
+
+
+def _restart(scene: Scene) -> None:
+    scene.by_pods.restart()
+    scene.by_reports.restart()
+
+
+def _tell(scene: Scene, what: str, seconds: float) -> None:
+    show(f"{scene.size} nodes, {what}: seconds", f"{seconds:.0f}")
+    show(f"{scene.size} nodes, {what}: most without a running pod", str(scene.by_pods.most))
+    show(f"{scene.size} nodes, {what}: most without a scheduler, by reports", str(scene.by_reports.most))
+
+
+async def _wait_idle(scene: Scene, count: int) -> None:
+    async def is_so() -> bool:
+        return scene.by_pods.idle == scene.by_reports.idle == count
+
+    await until(f"{count} nodes without a scheduler", is_so, LIMIT)
+    _restart(scene)
+
+
+async def _roll_plain(scene: Scene, image: str) -> float:
+    """Have the DaemonSet controller give all nodes an image; how long that takes."""
+    labels = LABELS | {"name": "plain"}
+    pod = {"containers": [{"name": "scx", "image": image}], "tolerations": [{"operator": "Exists"}]}
+    spec: Json = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    spec["updateStrategy"] = {"rollingUpdate": {"maxUnavailable": PACE}}
+    body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "plain"}, "spec": spec}
+    began = time.monotonic()
+    await send(scene.session, "PATCH", f"{PLAIN}/plain?fieldManager=bench", body, APPLY)
+    await _wait_daemonset(scene.session, f"{PLAIN}/plain", scene.size)
+    return time.monotonic() - began
+
+
+async def _wait_daemonset(session: aiohttp.ClientSession, path: str, size: int) -> None:
+    async def is_done() -> bool:
+        async with session.get(path) as answer:
+            found: Json = await answer.json()
+        status = found["status"]
+        if status.get("observedGeneration") != found["metadata"]["generation"]:
+            return False
+        return bool(status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0) == size)
+
+    await until(f"{path} on {size} nodes", is_done, LIMIT)
