@@ -115,7 +115,7 @@ class Rollout(SpecModel, frozen=True, kw_only=True):
     attach_timeout_seconds: Annotated[
         int | None,
         about(
-            "How long after its pod is made a node's kernel may take to attach it; absent means 120.",
+            "How long a node's kernel may take to attach it, from when the node was given it; absent means 120.",
             format="int32",
             minimum=1,
             maximum=86400,
