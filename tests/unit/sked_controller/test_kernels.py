@@ -102,6 +102,35 @@ def attached(*nodes: str, **spec: Any) -> Kernels:
 # --- what the status says -------------------------------------------------------------------------------------------
 
 
+def test_new_resource_waits_for_the_kernel_that_still_has_a_deleted_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("schedkit.sked.controller.sight.HAND_OVER", timedelta(hours=1))  # minutes pass at each turn
+    cluster = attached()
+    cluster.remove("schedexts", "one")
+    cluster.apply_resource("two", sched="example.com/scx_bpfland:1")
+    cluster.work()
+    assert cluster.names("daemonsets") == []
+    assert cluster.message("two", "Progressing") == (
+        "waits until the kernel of node n1 has detached the scheduler before"
+    )
+    cluster.report("n1", "n2")
+    cluster.work()
+    assert cluster.names("daemonsets") == []
+    cluster.report("n3")
+    cluster.work()
+    assert cluster.names("daemonsets") == ["two"]
+
+
+def test_kernel_that_never_lets_go_holds_up_nobody_for_long() -> None:
+    cluster = attached()
+    cluster.remove("schedexts", "one")
+    cluster.apply_resource("two", sched="example.com/scx_bpfland:1")
+    cluster.work()
+    cluster.now += HAND_OVER
+    cluster.look("two")
+    cluster.work()
+    assert cluster.names("daemonsets") == ["two"]
+
+
 def test_without_agents_all_is_as_before_and_the_way_to_know_more_is_told() -> None:
     cluster = Cluster()
     for name in NODES:

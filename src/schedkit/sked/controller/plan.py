@@ -164,6 +164,8 @@ def plan_claim(
         first = min(in_the_way, key=read_node)
         waiting = f"waits until {first.metadata.key} has left node {read_node(first)}"
         return replace(base, waiting=waiting)
+    if seen is None and (held := world.find_held(claim, now)):
+        return replace(base, waiting=f"waits until the kernel of node {held} has detached the scheduler before")
     return replace(base, apply=wanted)
 
 

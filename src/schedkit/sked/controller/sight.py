@@ -66,6 +66,10 @@ class Sight:
         left = (since + HAND_OVER - now).total_seconds() if since else 0.0
         return left if left > 0 else None
 
+    def is_waited_for(self, name: str) -> bool:
+        """Whether a kernel was seen to have a scheduler after its pod was gone."""
+        return name in self._held
+
     def forget_node(self, name: str) -> None:
         """A node is gone."""
         self._held.pop(name, None)

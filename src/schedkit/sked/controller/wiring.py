@@ -194,6 +194,8 @@ class Wiring:
                 world.note_refusal(daemonset, self._now())
                 self.look_again([claim])
         for name in {read_node(version) for version in (old, new) if version}:
+            if new is None and (node := world.nodes.get("", name)):
+                world.note_held(node, self._now())  # who comes next waits for the kernel, too
             self._decide(name)
             for claim in world.placement.on(name) if daemonset is None and new is None else ():
                 self._wake_soon(claim.owner)  # who may have waited for it
@@ -253,6 +255,8 @@ class Wiring:
         world = self._world
         if holder := world.find_holder(name):
             self._wake_soon(holder.owner)
+        if world.sight.is_waited_for(name) and (node := world.nodes.get("", name)):
+            world.note_held(node, self._now())
         if world.is_decided(name) or any(claim.resource.spec.skip_unfit_nodes for claim in world.placement.on(name)):
             self._decide(name)
 

@@ -105,6 +105,10 @@ class World:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
         self.sight.note_held(node, bool(self.find_present(node.metadata.name, now)), now)
 
+    def find_held(self, claim: Claim, now: datetime) -> str:
+        """A node of a claim's whose kernel still has a scheduler whose pod is gone, or nothing."""
+        return next((name for name in self.placement.of(claim) if self.sight.held_in(name, now) is not None), "")
+
     def forget_node(self, name: str) -> None:
         """A node is gone."""
         self.refused_nodes.pop(name, None)
