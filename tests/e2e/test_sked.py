@@ -460,6 +460,16 @@ def roll_out(cluster: Cluster, sched: str, phase: str, args: Sequence[str] = (),
     return rollout
 
 
+def is_attached_to_two(resource: dict[str, Any]) -> bool:
+    return bool(has("Ready", "True", "Ready")(resource) and resource["status"]["nodes"]["attached"] == 2)
+
+
+def read_gaps(cluster: Cluster) -> dict[str, int]:
+    """How long kernels were without a scheduler before the one that they have, in milliseconds."""
+    reports = read_objects(cluster, "schedextnode", "")
+    return {report["metadata"]["name"]: report["status"]["slot"].get("gapMilliseconds") for report in reports}
+
+
 def find_uids(cluster: Cluster) -> dict[str, str]:
     return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in fetch_pods(cluster, "default")}
 
@@ -468,10 +478,11 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     operated: Cluster, node: Machine, newest: Machine
 ) -> None:
     operated.kubectl("label", "node", NEWEST.name, "canary=true")
-    apply(operated, make_schedext("rolled", sched=FIRST))
-    wait_object(
-        operated, "schedext", "rolled", lambda found: found.get("status", {}).get("nodes", {}).get("attached") == 2
-    )
+    # By a DaemonSet's own rolling update first, to compare the gaps.
+    for sched in (SECOND, FIRST):
+        apply(operated, make_schedext("rolled", sched=sched))
+        wait_object(operated, "schedext", "rolled", is_attached_to_two, seconds=ATTACH_SECONDS * 4)
+    print("gaps of a rolling update:", read_gaps(operated))
     before = find_uids(operated)
 
     # Opting in restarts nothing; the canary gets the new one, and the other node is not touched.
@@ -486,7 +497,8 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     rollout = done["status"]["pools"][0]["rollout"]
     assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
     assert rollout["nodes"]["attached"] == 2
-    print("gap:", rollout["gap"])
+    print("gaps of a rollout:", read_gaps(operated), rollout["gap"])
+    assert rollout["gap"]["worstMilliseconds"] == max(read_gaps(operated).values())
     stable, before = rollout["currentRevision"], find_uids(operated)
 
     for name, seconds, reason, words in (
