@@ -100,6 +100,7 @@ def test_image_change_reaches_the_daemonset_and_status_follows(clean: Cluster) -
         "unavailable": 0,
         "misscheduled": 0,
         "notReady": 0,
+        "quarantined": 0,
         "cordoned": 0,
         "attached": 0,
         "detached": 0,

@@ -1,4 +1,4 @@
-"""What the manager's account may change on a node, decided by the API server: one label and one annotation."""
+"""What the manager's account may change on a node, decided by the API server: one label and two annotations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +14,7 @@ NODE = "judged"
 SLOT = "sked.schedkit.io/slot"
 OTHER = "other-account"
 ALLOWED = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
+NOTES = "sked may change only the annotations sked.schedkit.io/slot and quarantine of a node"
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metadata": {"labels": {"new": "x"}}}, "and no other label"),
     ({"metadata": {"labels": {"pool": "other"}}}, "and no other label"),
@@ -61,7 +62,8 @@ def test_anything_else_is_refused_in_words_that_say_what_is_allowed(
     before = read_api(deployed, f"/api/v1/nodes/{NODE}")
     code, said = patch_node(deployed, token, NODE, patch)
     assert code == 403
-    assert said.endswith(f"denied request: {ALLOWED}, {words}")
+    allowed = NOTES if words == "and no other annotation" else ALLOWED
+    assert said.endswith(f"denied request: {allowed}, {words}")
     after = read_api(deployed, f"/api/v1/nodes/{NODE}")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
 

@@ -182,6 +182,15 @@ def test_rights_are_what_the_whole_job_needs_and_no_more(
     apply(deployed, make_schedext("fleet", sched=NEWER, suspend=True))
     wait_object(deployed, "schedext", "fleet", has("Ready", "True", "Suspended"))
     wait_absent(deployed, "daemonset", "fleet")
+
+    # A rollout has the image brought to a node before the scheduler before it leaves.
+    one_node = {"kubernetes.io/hostname": "kwok-0000"}
+    for sched in (IMAGE, NEWER):
+        apply(deployed, make_schedext("rolled", sched=sched, nodeSelector=one_node, rollout={}))
+        wait_for("its pod", lambda: read_objects(deployed, "pod", "default", "managed-by=sked-controller"), 60)
+    wait_for("a pod to be made", lambda: ("create", "", "pods") in rights, 60)
+    deployed.kubectl("delete", "schedext", "rolled")
+    wait_for("the label to go", lambda: fetch_slots(deployed) == {"kwok-0000": "", "kwok-0001": ""}, 60)
     manager.stop()
     released = fetch(deployed, "lease", LEASE, NAMESPACE)
     assert released
@@ -255,7 +264,6 @@ def test_rights_of_others_are_not_among_them(deployed: Cluster) -> None:
         ("get", "nodes/proxy"),
         ("get", "nodes/log"),
         ("get", "secrets"),
-        ("create", "pods"),
         ("patch", "pods"),
         ("get", "nodes"),
         ("delete", "nodes"),
