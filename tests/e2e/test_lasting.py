@@ -154,6 +154,8 @@ def test_trial_goes_back_though_everything_is_killed_and_at_once_when_it_is_ejec
     schedctl.run("trial scx_stall --for 10m -- 15")  # seconds, so that it is seen attached first
 
     def probe() -> bool:
+        if read_slot(machine) != Slot("enabled", FIFO):
+            raise NotYetError("scx_fifo is not back")
         told = schedctl.read("status")
         if told["status"] != "running" or told["trial"]["phase"] != "ended":
             raise NotYetError(str(told["explanation"]))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.machine import Machine
+from lab.waiting import wait_for
 from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
 from tests.e2e.runtimes import REGISTRY, run_by_hand
 from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
@@ -104,7 +105,8 @@ def complete(schedctl: Schedctl, *words: str) -> list[str]:
 
 def test_real_schedulers_switch_there_and_back_and_serve_statistics(schedctl: Schedctl) -> None:
     assert schedctl.read("run scx_rusty --timeout 60")["container"]["ops"].startswith("rusty")
-    assert complete(schedctl, "schedctl", "stop", "scx_") == ["scx_rusty"]
+    # What is not there in time for a person who waits is left out, and an emulated machine is slow.
+    wait_for("a completion", lambda: complete(schedctl, "schedctl", "stop", "scx_") == ["scx_rusty"], SECONDS)
     samples = [json.loads(line) for line in schedctl.run("watch -o json --count 3").stdout.splitlines()]
     assert len(samples) == 3
     assert {sample["kernel"]["state"] for sample in samples} == {"enabled"}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Items = list[CompletionItem[str]]  # only for the checker: no class of click's is generic before 8.4.2
 
 
-RESPONSE_SECONDS = 3.0  # a person waits
+RESPONSE_SECONDS = 5.0  # a person waits, and some runtimes have to be started to answer
 
 Offers = Iterable[tuple[str, str]]  # words, and a few words about each
 
