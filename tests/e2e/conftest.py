@@ -7,7 +7,7 @@ from lab.errors import GuestError
 from lab.machine import Machine
 from lab.process import Result
 
-ATTACH_SECONDS = 60
+ATTACH_SECONDS = 150  # an emulated machine beside others is slow; what comes sooner is not waited for
 FIXTURES = "/opt/fixtures"
 LOG = "/run/fixture.log"
 SCX = "/sys/kernel/sched_ext"

@@ -35,7 +35,7 @@ class Clone:
         (folder / "src/schedkit").mkdir(parents=True)
         shutil.copy(ROOT / "src/schedkit/__init__.py", folder / "src/schedkit")  # which says the version
 
-    def make(self, cluster: Cluster | None, *words: str, check: bool = True, seconds: float = 180) -> Result:
+    def make(self, cluster: Cluster | None, *words: str, check: bool = True, seconds: float = 400) -> Result:
         """Run `make WORDS…` with the cluster's kubeconfig as the current one, or with none."""
         environment = dict(os.environ) | {"KUBECONFIG": os.devnull, "KUBERC": "off"}
         if cluster:
