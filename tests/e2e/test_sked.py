@@ -263,9 +263,15 @@ def test_ejection_is_told_with_the_kernels_reason_all_through_the_crash_loop(ope
     again = wait_object(operated, "schedext", "stall", tells)
     assert read_degraded(again) == read_degraded(failing), "attached for a moment is not well"
     assert again["status"]["nodes"]["attached"] == 0
-    events = [event for event in read_objects(operated, "event", "default") if event["reason"] == "Ejected"]
-    assert {event["regarding"]["kind"] for event in events} == {"SchedExt", "Node"}
-    assert any("kind 1026" in event["note"] for event in events if event["regarding"]["kind"] == "Node")
+
+    def has_events() -> bool:
+        """Of one whose log comes too late, the Event of the next ejection says why."""
+        events = [event for event in read_objects(operated, "event", "default") if event["reason"] == "Ejected"]
+        kinds = {event["regarding"]["kind"] for event in events}
+        told = (event["note"] for event in events if event["regarding"]["kind"] == "Node")
+        return kinds == {"SchedExt", "Node"} and any("kind 1026" in note for note in told)
+
+    wait_for("Events of both, with the kernel's word", has_events, ATTACH_SECONDS * 2)
 
 
 def test_ready_pod_is_not_an_attached_scheduler_and_a_foreign_one_is_told_by_name(
@@ -501,17 +507,19 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     assert rollout["gap"]["worstMilliseconds"] == max(read_gaps(operated).values())
     stable, before = rollout["currentRevision"], find_uids(operated)
 
-    for name, seconds, reason, words in (
-        ("scx_stall", 120, "Ejected", "left the kernel"),
-        ("scx_reject", 120, "Unfit", "ended with status 1"),  # as its kernel has malformed BTF, which may be why
-        ("scx_idle", 35, "NotAttachedInTime", "the kernel has attached nothing"),
-        ("scx_missing", 15, "PullFailed", "not found"),
+    for name, seconds, reasons, words in (
+        ("scx_stall", 120, ["Ejected"], "left the kernel"),
+        # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
+        ("scx_reject", 120, ["CrashLooping", "Unfit"], "ended with status 1"),
+        ("scx_idle", 35, ["NotAttachedInTime"], "the kernel has attached nothing"),
+        ("scx_missing", 15, ["PullFailed"], "not found"),
     ):
         args = ["1"] if name == "scx_stall" else []
         rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args, attachTimeoutSeconds=seconds)
         failed = rollout["failedRevision"]
         print(f"{name}: {failed}")
-        assert (failed["node"], failed["reason"]) == (NEWEST.name, reason)
+        assert failed["node"] == NEWEST.name
+        assert failed["reason"] in reasons
         assert words in failed["message"]
         assert rollout["currentRevision"] == stable
         assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
