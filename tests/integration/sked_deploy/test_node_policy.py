@@ -1,4 +1,4 @@
-"""What the manager's account may change on a node, decided by the API server: one label and two annotations."""
+"""What the manager's account may change on a node, decided by the API server: two labels and three annotations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,10 +11,14 @@ from tests.integration.clusters import read_api
 from tests.integration.sked_deploy.tools import NAMESPACE, ROOT, make_token, patch_node, wait_for_node_policy
 
 NODE = "judged"
-SLOT = "sked.schedkit.io/slot"
+SLOT, NEXT = "sked.schedkit.io/slot", "sked.schedkit.io/next"
 OTHER = "other-account"
-ALLOWED = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
-NOTES = "sked may change only the annotations sked.schedkit.io/slot and quarantine of a node"
+ALLOWED = "sked may change only its labels and annotations of a node"
+SAID = {
+    "and no other label": "sked may change only the labels sked.schedkit.io/slot and next of a node",
+    "and no other annotation": "sked may change only the annotations sked.schedkit.io/slot, next and quarantine"
+    " of a node",
+}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"metadata": {"labels": {"new": "x"}}}, "and no other label"),
     ({"metadata": {"labels": {"pool": "other"}}}, "and no other label"),
@@ -47,11 +51,12 @@ def token(deployed: Cluster) -> Iterator[str]:
 
 def test_slot_is_given_changed_and_taken_away(deployed: Cluster, token: str) -> None:
     for value in ("default.a", "pending", None):
-        said = {SLOT: value}
+        said = {SLOT: value, NEXT: value}
         patch = {"metadata": {"labels": said, "annotations": said}}
         assert patch_node(deployed, token, NODE, patch) == (200, "")
         metadata = read_api(deployed, f"/api/v1/nodes/{NODE}")["metadata"]
-        assert (metadata["labels"].get(SLOT), metadata["annotations"].get(SLOT)) == (value, value)
+        found = [metadata[part].get(name) for part in ("labels", "annotations") for name in (SLOT, NEXT)]
+        assert found == [value] * 4
     assert (metadata["labels"]["pool"], metadata["annotations"]["mine"]) == ("a", "x")
 
 
@@ -62,8 +67,7 @@ def test_anything_else_is_refused_in_words_that_say_what_is_allowed(
     before = read_api(deployed, f"/api/v1/nodes/{NODE}")
     code, said = patch_node(deployed, token, NODE, patch)
     assert code == 403
-    allowed = NOTES if words == "and no other annotation" else ALLOWED
-    assert said.endswith(f"denied request: {allowed}, {words}")
+    assert said.endswith(f"denied request: {SAID.get(words, ALLOWED)}, {words}")
     after = read_api(deployed, f"/api/v1/nodes/{NODE}")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
 

@@ -43,7 +43,7 @@ SCHEDEXT: Object = {
     "spec": {"sched": "registry.example.com/scx:v1"},
 }
 IMAGE = ("--set", "image.repository=registry.example.com/sked", "--set", "image.tag=v1")
-ONLY_SLOT = "sked may change only the label and annotation sked.schedkit.io/slot of a node"
+ONLY_SLOT = "sked may change only its labels and annotations of a node"
 # All kinds that the chart makes on a plain cluster but the definition of the resource, which may stay.
 KINDS = (
     "deployment,daemonset,service,serviceaccount,role,rolebinding,clusterrole,clusterrolebinding,networkpolicy,"

@@ -28,7 +28,7 @@ AGAIN = make_scheduler(started=30, ended=(10, 20))
 
 
 def look(pod: Pod | None, report: NodeReport | None, now: float = 15, **more: Any) -> Judgement:
-    known: dict[str, Any] = {"agent_ready": True, "boot_id": BOOT, "learned": (), "foreign": ""}
+    known: dict[str, Any] = {"agent_ready": True, "boot_id": BOOT, "learned": (), "foreign": "", "held": False}
     return judge(pod, report, **(known | more), now=at(now))
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
-from schedkit.sked.api.requests import QUARANTINE, SLOT
+from schedkit.sked.api.requests import NEXT, QUARANTINE, SLOT
 from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
@@ -303,10 +303,12 @@ class World:
         if sent["metadata"]["resourceVersion"] != node["metadata"]["resourceVersion"]:
             raise refusal(409, "Conflict")
         metadata = copy.deepcopy(node["metadata"])
+        written = dict(metadata.get("annotations", {}))
         for part in ("labels", "annotations"):
             held = metadata.setdefault(part, {})
-            for ours in (SLOT, QUARANTINE):
-                held.pop(ours, None)
+            for ours in (SLOT, NEXT, QUARANTINE):
+                if held.get(ours) == written.get(ours):  # what a person wrote since is theirs
+                    held.pop(ours, None)
             held.update(sent["metadata"].get(part, {}))
         return msgspec.convert(self.put("nodes", node | {"metadata": metadata}), Object)
 

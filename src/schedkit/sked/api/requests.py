@@ -8,6 +8,7 @@ from schedkit.sked.kube.objects import Key
 CLAIM = f"{GROUP}/claim"  # label of a DaemonSet that is a revision: what it is a revision of
 SLOT = f"{GROUP}/slot"  # label of a node: who has its slot; the annotation of that name is what sked wrote last
 NONE, PENDING = "none", "pending"  # values of it: nobody is to run there; the old scheduler is leaving
+NEXT = f"{GROUP}/next"  # label of a node: who is to have its slot next, and waits there for it; annotation as above
 QUARANTINE = f"{GROUP}/quarantine"  # annotation of a node: why sked keeps it without a scheduler
 # Annotations of a SchedExt: a new value asks, whatever it is.
 PROMOTE, RETRY, REFRESH = f"{GROUP}/promote", f"{GROUP}/retry", f"{GROUP}/refresh"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.sked.api.workloads import short_scheduler_name
 from schedkit.sked.controller import reports
-from schedkit.sked.controller.failures import STEADY
+from schedkit.sked.controller.failures import STEADY, is_waiting
 from schedkit.sked.controller.objects import ContainerStatus, Pod
 from schedkit.sked.controller.reports import NodeReport, ReportedDetachment
 
@@ -72,12 +72,13 @@ def judge(
     boot_id: str,
     learned: Collection[str],
     foreign: str,
+    held: bool,
     now: datetime,
 ) -> Judgement:
     """What became of the scheduler whose pod this is; without a pod it has yet to begin.
 
     `learned` are the ops names by which this image attached before; `foreign` is the one that was told last to be
-    somebody else's on this node.
+    somebody else's on this node; `held`: the kernel has had one for long that is in no pod that sked knows.
     """
     doubt = find_doubt(report, agent_ready=agent_ready, boot_id=boot_id)
     if doubt or report is None:
@@ -88,7 +89,7 @@ def judge(
         return ejected
     slot = report.status.slot
     if slot.state == reports.ENABLED:
-        return case.judge_enabled()
+        return case.judge_enabled(held=held)
     if report.is_unfit:
         return Judgement(NodeState.UNFIT, describe_fault(report))
     if slot.state == reports.DISABLED:
@@ -149,7 +150,7 @@ class _Case:
             return self._tell_ejection(left, "it was attached and left the kernel, and still runs", None)
         return None
 
-    def judge_enabled(self) -> Judgement:
+    def judge_enabled(self, *, held: bool) -> Judgement:
         """Something is attached: this pod's scheduler, or another."""
         slot, runs = self._report.status.slot, self._runs
         since = parse_time(slot.since)
@@ -164,7 +165,7 @@ class _Case:
             if (began_after and (fits or slot.ops in self._learned)) or (began_soon and may_be_its_name):
                 learned = slot.ops if began_soon else ""
                 return Judgement(NodeState.ATTACHED, "", slot.since, None, slot.ops, learned, episode=episode)
-        if not runs.begun:
+        if not runs.begun and not (held and self._pod and is_waiting(self._pod)):
             return Judgement(NodeState.ATTACHING, "its pod has not started")
         began_with_ended = _lies_in(since, runs.ended_began, runs.ended)
         if until := self._find_settling(since, began_with_ended):

@@ -16,18 +16,21 @@ from schedkit.sked.api.kubernetes import (
     ResourceRequirements,
 )
 from schedkit.sked.api.names import API_VERSION, KIND
-from schedkit.sked.api.requests import CLAIM, SLOT
+from schedkit.sked.api.requests import CLAIM, NEXT, SLOT
 from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
 from schedkit.sked.api.types import ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.objects import (
+    WAIT,
     Container,
     DaemonSet,
     DaemonSetSpec,
+    InitContainer,
     LabelSelector,
     PodSpec,
     PodTemplate,
     PullSecret,
+    RestrictedSecurity,
     SecurityContext,
     TemplateMeta,
 )
@@ -40,12 +43,20 @@ CONTAINER = "scx"
 HASH_LENGTH = 10
 
 
-def make_daemonset(claim: Claim, slots: Sequence[str] = (), *, name: str = "", takes_free: bool = True) -> DaemonSet:
+def make_daemonset(
+    claim: Claim,
+    slots: Sequence[str] = (),
+    *,
+    name: str = "",
+    takes_free: bool = True,
+    waiter: InitContainer | None = None,
+) -> DaemonSet:
     """The DaemonSet of a claim; with `slots`, one that keeps to nodes whose slot is free or says one of these.
 
     Such a one is never rolled by Kubernetes: then adding or taking away that affinity restarts nothing.
 
-    `name`: of one of its revisions; `takes_free`: whether that also runs where no slot is given yet.
+    `name`: of one of its revisions; `takes_free`: whether that also runs where no slot is given yet; `waiter`: what
+    keeps its pods waiting on nodes that it is to have next.
     """
     metadata, spec, workload = claim.resource.metadata, claim.resource.spec, claim.workload
     name = name or claim.name
@@ -72,8 +83,11 @@ def make_daemonset(claim: Claim, slots: Sequence[str] = (), *, name: str = "", t
     )
     pod = PodSpec(
         containers=(container,),
+        init_containers=(waiter,) if waiter else (),
         node_selector=workload.node_selector,
-        affinity=add_slot(workload.affinity, slots, takes_free=takes_free) if slots else workload.affinity,
+        affinity=add_slot(workload.affinity, slots, takes_free=takes_free, waits=waiter is not None)
+        if slots
+        else workload.affinity,
         tolerations=workload.tolerations,
         priority_class_name=spec.priority_class_name or "",
         image_pull_secrets=tuple(PullSecret(secret.name) for secret in spec.image_pull_secrets),
@@ -94,17 +108,36 @@ def read_claim(daemonset: DaemonSet) -> str:
     return daemonset.metadata.labels.get(CLAIM) or daemonset.metadata.name
 
 
-def add_slot(asked: Affinity | None, slots: Sequence[str], *, takes_free: bool = True) -> Affinity:
-    """What is asked of nodes, and besides that their slot says one of these, or is free."""
+def make_waiter(image: str) -> InitContainer:
+    """What keeps a pod waiting until the kernel's slot is free: so its pod can be there before the one before it goes.
+
+    It looks at the kernel alone, which takes no privilege, and its image is the agent's: that is on every node.
+    """
+    return InitContainer(WAIT, image, ("/usr/bin/sked", "wait"), "IfNotPresent", RestrictedSecurity())
+
+
+def find_waiter(daemonset: DaemonSet | None) -> InitContainer | None:
+    """What keeps a DaemonSet's pods waiting for the slot, if anything does."""
+    found = daemonset.spec.template.spec.init_containers if daemonset else ()
+    return next((container for container in found if container.name == WAIT), None)
+
+
+def add_slot(asked: Affinity | None, slots: Sequence[str], *, takes_free: bool = True, waits: bool = False) -> Affinity:
+    """What is asked of nodes, and besides that their slot says one of these, or is free.
+
+    `waits`: or that the first of them is to have it next.
+    """
     own = (asked.node_affinity if asked else None) or NodeAffinity()
     required = own.required_during_scheduling_ignored_during_execution
     free = NodeSelectorRequirement(key=SLOT, operator=DOES_NOT_EXIST)
     given = NodeSelectorRequirement(key=SLOT, operator=IN, values=tuple(slots))
+    coming = NodeSelectorRequirement(key=NEXT, operator=IN, values=tuple(slots[:1]))
+    ways = (*((free,) if takes_free else ()), given, *((coming,) if waits else ()))
     terms = tuple(
         NodeSelectorTerm(match_expressions=(*term.match_expressions, more), match_fields=term.match_fields)
         for term in (required.node_selector_terms if required else (NodeSelectorTerm(),))
         if required is None or term.match_expressions or term.match_fields  # an empty one selects nothing
-        for more in ((free, given) if takes_free else (given,))
+        for more in ways
     )
     # Nothing but empty terms: they stay, as there must be one.
     narrowed = NodeSelector(node_selector_terms=terms) if terms else required
@@ -157,7 +190,10 @@ def name_revision(claim: Claim, wanted: DaemonSet) -> str:
 def _read_work(daemonset: DaemonSet) -> bytes:
     """What pods do, as a value: without where, and without the labels by which their DaemonSet knows them."""
     template = daemonset.spec.template
-    anywhere = msgspec.structs.replace(template.spec, node_selector={}, affinity=None, tolerations=())
+    others = tuple(found for found in template.spec.init_containers if found.name != WAIT)
+    anywhere = msgspec.structs.replace(
+        template.spec, init_containers=others, node_selector={}, affinity=None, tolerations=()
+    )
     return read_revision(msgspec.structs.replace(template, metadata=TemplateMeta(), spec=anywhere))
 
 
@@ -174,7 +210,7 @@ def read_revision(template: PodTemplate) -> bytes:
 
 
 def _without_slot(term: NodeSelectorTerm) -> NodeSelectorTerm:
-    expressions = tuple(expression for expression in term.match_expressions if expression.key != SLOT)
+    expressions = tuple(expression for expression in term.match_expressions if expression.key not in (SLOT, NEXT))
     return msgspec.structs.replace(term, match_expressions=expressions)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Literal
 
-from schedkit.sked.api.requests import QUARANTINE, SLOT
+from schedkit.sked.api.requests import NEXT, QUARANTINE, SLOT
 from schedkit.sked.controller.daemonsets import differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
 from schedkit.sked.controller.pulls import PullPod
@@ -74,11 +74,11 @@ class Executor:
         except ApiAlreadyExistsError:
             return  # it is there, and has not been seen yet
 
-    async def write_slot(self, node: Node, value: str, quarantine: str = "") -> None:
-        """Say on a node who has its slot, or nothing; refused when the node changed since it was seen."""
+    async def write_slot(self, node: Node, value: str, quarantine: str = "", coming: str = "") -> None:
+        """Say on a node who has its slot and who waits for it, or nothing; refused when the node changed since then."""
         self._fence()
         seen = node.metadata
-        said = {SLOT: value} if value else {}
+        said = {name: what for name, what in ((SLOT, value), (NEXT, coming)) if what}
         metadata = ObjectMeta(
             name=seen.name,
             uid=seen.uid,

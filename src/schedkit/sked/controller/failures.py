@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from schedkit.sked.api.kubernetes import NODE_NAME_FIELD
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.objects import ContainerStatus, Pod, StateTerminated, StateWaiting
+from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod, StateTerminated, StateWaiting
 from schedkit.sked.kube.objects import Key
 
 PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
@@ -108,6 +108,30 @@ def is_ready(pod: Pod) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
+def is_waiting(pod: Pod) -> bool:
+    """Whether a pod waits for the kernel's slot."""
+    return any(status.name == WAIT and status.state.running for status in pod.status.init_container_statuses)
+
+
+def has_begun(pod: Pod) -> bool:
+    """Whether a pod's scheduler has been started."""
+    return any(
+        status.state.running or status.state.terminated or status.last_state.terminated
+        for status in pod.status.container_statuses
+    )
+
+
+def find_pull_fault(pod: Pod) -> str:
+    """Why an image of a pod cannot be pulled, or nothing; registries may answer with a whole page."""
+    states = [status.state for status in pod.status.init_container_statuses]
+    states += [status.state for status in pod.status.container_statuses]
+    for state in states:
+        waiting = state.waiting
+        if waiting and waiting.reason in PULL:
+            return shorten(_strip_back_off(waiting), MESSAGE_LENGTH)
+    return ""
+
+
 def is_unschedulable(pod: Pod) -> bool:
     """Whether a pod waits for a node that does not take it."""
     return any(condition.type == "PodScheduled" and condition.status == "False" for condition in pod.status.conditions)
@@ -128,6 +152,8 @@ def _describe(pod: Pod, now: datetime) -> tuple[str, str] | None:
             return "Unschedulable", condition.message or condition.reason
     if pod.status.phase == "Failed":
         return pod.status.reason or "Failed", pod.status.message or "the pod failed"
+    if fault := find_pull_fault(pod):
+        return "PullFailed", fault
     for status in pod.status.container_statuses:
         if described := _describe_container(status, now):
             return described
@@ -136,8 +162,6 @@ def _describe(pod: Pod, now: datetime) -> tuple[str, str] | None:
 
 def _describe_container(status: ContainerStatus, now: datetime) -> tuple[str, str] | None:
     waiting, ended = status.state.waiting, status.state.ended or status.last_state.ended
-    if waiting and waiting.reason in PULL:
-        return "PullFailed", _strip_back_off(waiting)
     if (waiting and waiting.reason == LOOPING) or status.state.ended or _steady_in(status, now) is not None:
         return CRASH_LOOPING, _describe_end(ended)
     if waiting and waiting.reason not in BEGINNING:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.types import NodeCounts, NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState
 from schedkit.sked.controller.daemonsets import follows_slot
@@ -23,6 +24,7 @@ from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
+from schedkit.sked.controller.slots import find_given, read_next
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
@@ -73,7 +75,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         settled = not plan.apply and not plan.waiting and not plan.trouble and not plan.verifying
         return Health(plan, lost, Kernels(world.sight.no_reports, skipped=skipped), settled, winners=winners)
     pods = _find_pods(world, plan, seen)
-    by_node = {read_node(pod): pod for pod in pods if not pod.metadata.deletion_timestamp}
+    by_node = _choose_pods(world, pods)
     nodes_of = dict(world.find_nodes(plan.claim, seen))
     counts, missing, without = _count(nodes_of.items(), plan, by_node)
     states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
@@ -214,6 +216,27 @@ def _count_tolerated(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> 
     elsewhere = by_node.keys() - world.placement.of(claim).keys() - plan.standing.lost.keys()
     found = (world.nodes.get("", name) for name in elsewhere)
     return sum(judge_node(claim.selector, claim.tolerations, node).stays for node in found if node)
+
+
+def _choose_pods(world: World, pods: Iterable[Pod]) -> dict[str, Pod]:
+    """The pods that count, by node: where several are, that of the revision that has the slot."""
+    by_node: dict[str, Pod] = {}
+    for pod in pods:
+        name = read_node(pod)
+        if pod.metadata.deletion_timestamp:
+            continue
+        if name in by_node and (node := world.nodes.get("", name)):
+            found = {_read_slot_of(one): one for one in (by_node[name], pod)}
+            waiter = found.get(read_next(node).value)
+            by_node[name] = found.get(find_given(node, waiter), pod)
+        else:
+            by_node[name] = pod
+    return by_node
+
+
+def _read_slot_of(pod: Pod) -> str:
+    owner = pod.metadata.controller
+    return make_slot(Key(pod.metadata.namespace, owner.name)) if owner else ""
 
 
 def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from schedkit.sked.api.kubernetes import Affinity
-from schedkit.sked.api.requests import QUARANTINE, REFRESH, SLOT
+from schedkit.sked.api.requests import NEXT, QUARANTINE, REFRESH, SLOT
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.daemonsets import MANAGED_BY
 from schedkit.sked.controller.failures import read_node
@@ -44,7 +44,7 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import by_controller
 
 ANY_PRIORITY = "sked.schedkit.io/any-priority"  # on a namespace, "true": its resources may exceed the ceiling
-READ = (ADOPT, SLOT, QUARANTINE, REFRESH, *ASKED)  # annotations
+READ = (ADOPT, SLOT, NEXT, QUARANTINE, REFRESH, *ASKED)  # annotations
 NO_AFFINITY = Affinity()
 Item = TypeVar("Item", SchedExt, DaemonSet, Pod, Node, FailedCreate, Namespace)
 

@@ -1,7 +1,7 @@
 """What has been judged of each node's kernel, judged again only where something changed; and what that taught."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from schedkit.sked.controller.attachment import SLACK, Judgement, NodeState, judge, parse_time, read_digest, read_start
@@ -31,6 +31,7 @@ class _Judged(NamedTuple):
     report: NodeReport | None
     agent_ready: bool
     boot_id: str
+    held: bool  # whether the kernel is known to have what no pod of ours has
     lessons: int
     judgement: Judgement
     told: str | None  # the last that was worth telling; None: nothing was known so far
@@ -45,6 +46,7 @@ class _Judged(NamedTuple):
             and self.report is other.report
             and self.agent_ready == other.agent_ready
             and self.boot_id == other.boot_id
+            and self.held == other.held
             and self.lessons == other.lessons
             and (until is None or now < until)
         )
@@ -70,6 +72,7 @@ class Judgements:
             self._sight.reports.get("", name),
             self._sight.has_ready_agent(name),
             node.status.node_info.boot_id,
+            self._sight.lasts(name, now),
             self._lessons,
             before.judgement if before else Judgement(NodeState.UNKNOWN),
             None,
@@ -87,8 +90,11 @@ class Judgements:
             boot_id=found.boot_id,
             learned=self._learned.get(digest, {}),
             foreign=was.ops if was and was.state is NodeState.FOREIGN else "",
+            held=found.held,
             now=now,
         )
+        if after.state is NodeState.ATTACHING and after.until is None and (left := self._sight.held_in(name, now)):
+            after = after._replace(until=now + timedelta(seconds=left))  # then it is somebody else's
         self._learn(digest, after)
         told, first_look = (known.told, known.first_look) if known else (None, now)
         if known and _is_news(after, told, first_look):

@@ -24,6 +24,8 @@ REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 
 # The reasons of an end of which a runtime, or a kubelet, knows nothing: the container was gone when it came back.
 LOST = ("Unknown", "ContainerStatusUnknown")
+NOBODY = 65534
+WAIT = "wait-for-slot"  # what runs before a scheduler of which the slot is to be the next
 
 
 class SecurityContext(Model, frozen=True):
@@ -76,10 +78,25 @@ class Volume(Model, frozen=True):
     host_path: HostPathVolume | None = None
 
 
+class RestrictedSecurity(Model, frozen=True, omit_defaults=False):
+    """What Pod Security calls restricted."""
+
+    allow_privilege_escalation: bool = False
+    run_as_non_root: bool = True
+    run_as_user: int = NOBODY
+    read_only_root_filesystem: bool = True
+    capabilities: dict[str, list[str]] = msgspec.field(default_factory=lambda: {"drop": ["ALL"]})
+    seccomp_profile: dict[str, str] = msgspec.field(default_factory=lambda: {"type": "RuntimeDefault"})
+
+
 class InitContainer(Model, frozen=True):
-    """A container that somebody else has run before the scheduler: that there is one is all that matters."""
+    """What runs before the scheduler: ours waits for the kernel's slot; of somebody else's, that there is one."""
 
     name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    image_pull_policy: str = ""
+    security_context: RestrictedSecurity | None = None
 
 
 class PullSecret(Model, frozen=True):
@@ -201,6 +218,13 @@ class ContainerStatus(Model, frozen=True):
     last_state: ContainerState = ContainerState()
 
 
+class InitStatus(Model, frozen=True):
+    """What the kubelet tells of a container that runs before the scheduler."""
+
+    name: str = ""
+    state: ContainerState = ContainerState()
+
+
 class PodCondition(Model, frozen=True):
     """One aspect of a pod's state."""
 
@@ -217,6 +241,7 @@ class PodStatus(Model, frozen=True):
     reason: str = ""
     message: str = ""
     conditions: tuple[PodCondition, ...] = ()
+    init_container_statuses: tuple[InitStatus, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 

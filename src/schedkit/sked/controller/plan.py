@@ -7,7 +7,7 @@ from datetime import datetime
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.names import KIND
-from schedkit.sked.api.requests import PENDING, QUARANTINE
+from schedkit.sked.api.requests import QUARANTINE
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import ON_DELETE, SchedExt
 from schedkit.sked.controller.attachment import parse_time
@@ -27,7 +27,7 @@ from schedkit.sked.controller.objects import DaemonSet, Pod
 from schedkit.sked.controller.quarantine import write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.rollout import resolve
-from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_slot
+from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_next, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
 from schedkit.sked.kube.objects import Key
@@ -88,6 +88,7 @@ class SlotPlan:
     """What the label of one node is to say."""
 
     value: str = ""  # empty: there is to be none
+    coming: str = ""  # what the label of who waits for the slot is to say
     quarantine: str = ""  # what the annotation of that name is to say
     write: bool = False
     again_seconds: float | None = None  # when only time brings it further
@@ -210,12 +211,19 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     times = (time for occupant in present for time in (late_in(occupant.pod, now), overdue_in(occupant.pod, now)))
     note = world.find_quarantine(node)
     until = parse_time(note.until) if note else None
-    waits = (*times, held_in if value == PENDING else None, (until - now).total_seconds() if until else None)
+    waits = (*times, held_in, (until - now).total_seconds() if until else None)
     going = [seconds for seconds in waits if seconds is not None and seconds > 0]
     quarantine = write_note(note) if note else ""
-    as_it_is = slot == Slot(value, value) and node.metadata.annotations.get(QUARANTINE, "") == quarantine
-    write = not decision.reserved and not as_it_is and _is_ours_to_label(world, name, slot)
-    return SlotPlan(value, quarantine, write, min(going, default=None))
+    # Nobody waits where another one is leaving already.
+    coming = world.find_coming(name) if value == slot.value else ""
+    said = read_next(node)
+    comes_as_said = said == Slot(coming, coming) if coming else not said.written
+    noted = node.metadata.annotations.get(QUARANTINE, "") == quarantine
+    as_it_is = slot == Slot(value, value) and noted and comes_as_said
+    write = not as_it_is and _is_ours_to_label(world, name, slot)
+    if decision.reserved:  # what a person wrote stays; who waited for the slot does not get it
+        value, write = "", bool(said.written)
+    return SlotPlan(value, coming, quarantine, write, min(going, default=None))
 
 
 def _is_ours_to_label(world: World, name: str, slot: Slot) -> bool:

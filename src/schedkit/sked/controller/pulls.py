@@ -6,28 +6,13 @@ costs no node its scheduler.
 
 import hashlib
 
-import msgspec
-
 from schedkit.sked.api.kubernetes import Toleration
 from schedkit.sked.controller.daemonsets import MANAGED_BY
-from schedkit.sked.controller.failures import MESSAGE_LENGTH, shorten
-from schedkit.sked.controller.failures import PULL as PULL_REASONS
-from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, Pod, PullSecret
+from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_pull_fault, has_begun, shorten
+from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, Pod, PullSecret, RestrictedSecurity
 from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
 
 PULL = "sked.schedkit.io/pull"  # on such a pod: the revision whose image it pulls
-NOBODY = 65534
-
-
-class PullSecurity(Model, frozen=True, omit_defaults=False):
-    """What Pod Security calls restricted."""
-
-    allow_privilege_escalation: bool = False
-    run_as_non_root: bool = True
-    run_as_user: int = NOBODY
-    read_only_root_filesystem: bool = True
-    capabilities: dict[str, list[str]] = msgspec.field(default_factory=lambda: {"drop": ["ALL"]})
-    seccomp_profile: dict[str, str] = msgspec.field(default_factory=lambda: {"type": "RuntimeDefault"})
 
 
 class PullContainer(Model, frozen=True, omit_defaults=False):
@@ -37,7 +22,7 @@ class PullContainer(Model, frozen=True, omit_defaults=False):
     name: str = "pull"
     args: tuple[str, ...] = ("--version",)
     image_pull_policy: str = ""
-    security_context: PullSecurity = PullSecurity()
+    security_context: RestrictedSecurity = RestrictedSecurity()
 
 
 class PullSpec(Model, frozen=True, omit_defaults=False):
@@ -86,19 +71,7 @@ def make_pull_pod(revision: DaemonSet, node: str) -> PullPod:
     )
 
 
-def has_pulled(pod: Pod) -> bool:
-    """Whether an image is on the node: a container was made of it, whatever became of that."""
-    return any(
-        status.state.running or status.state.terminated or status.last_state.terminated
-        for status in pod.status.container_statuses
-    )
-
-
 def find_refusal(pod: Pod) -> str:
-    """Why an image cannot be pulled, or nothing."""
-    for status in pod.status.container_statuses:
-        waiting = status.state.waiting
-        if waiting and waiting.reason in PULL_REASONS:
-            return shorten(waiting.message or waiting.reason, MESSAGE_LENGTH)  # registries may answer with a whole page
-    failed = pod.status.phase == "Failed" and not has_pulled(pod)
-    return shorten(pod.status.message, MESSAGE_LENGTH) if failed else ""
+    """Why an image cannot be pulled, or nothing. That a container was made of it shows that it is there."""
+    failed = pod.status.phase == "Failed" and not has_begun(pod)
+    return find_pull_fault(pod) or (shorten(pod.status.message, MESSAGE_LENGTH) if failed else "")

@@ -135,7 +135,7 @@ class Reconciler:
         plan = plan_slot(self._world, name, self._now())
         if plan.write:
             try:
-                await self._executor.write_slot(node, plan.value, plan.quarantine)
+                await self._executor.write_slot(node, plan.value, plan.quarantine, plan.coming)
             except ApiError as error:
                 if not error.is_permanent:
                     raise

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from schedkit.sked.api.names import GROUP, NODE_KIND, NODE_PLURAL, VERSION
-from schedkit.sked.controller.objects import PodCondition
+from schedkit.sked.controller.objects import PodCondition, PullSecret
 from schedkit.sked.kube.objects import Applied, Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
 
@@ -95,10 +95,18 @@ class NodeReport(Model, frozen=True):
         return self.status.slot.state in (ENABLED, *CHANGING)
 
 
+class AgentContainer(Model, frozen=True):
+    """What an agent is made of."""
+
+    image: str = ""
+
+
 class AgentPlace(Model, frozen=True):
-    """Where an agent runs."""
+    """Where an agent runs, and of what image."""
 
     node_name: str = ""
+    containers: tuple[AgentContainer, ...] = ()
+    image_pull_secrets: tuple[PullSecret, ...] = ()
 
 
 class AgentStatus(Model, frozen=True):
@@ -117,6 +125,11 @@ class AgentPod(Model, frozen=True):
     @property
     def is_ready(self) -> bool:
         return bool(self.status.conditions)
+
+    @property
+    def public_image(self) -> str:
+        """The image that its node has, and that every namespace may use; empty: it takes credentials."""
+        return "" if self.spec.image_pull_secrets or not self.spec.containers else self.spec.containers[0].image
 
 
 class AppliedHolder(Applied, frozen=True):

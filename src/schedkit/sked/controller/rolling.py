@@ -10,9 +10,16 @@ from schedkit.sked.api.rollout_types import FailedRevision, RolloutRequests, Rol
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.attachment import parse_time
 from schedkit.sked.controller.claims import Claim
-from schedkit.sked.controller.daemonsets import differs, make_daemonset, name_revision, same_work
+from schedkit.sked.controller.daemonsets import (
+    differs,
+    find_waiter,
+    make_daemonset,
+    make_waiter,
+    name_revision,
+    same_work,
+)
 from schedkit.sked.controller.failures import shorten
-from schedkit.sked.controller.objects import DaemonSet
+from schedkit.sked.controller.objects import DaemonSet, InitContainer
 from schedkit.sked.controller.rollout import Cause, Progress, Requests
 from schedkit.sked.controller.slots import read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, keep_containers
@@ -57,14 +64,16 @@ def plan_revisions(
         return revisions
     current = known.current_revision if known else ""
     if wanted is not None and revisions.find(target) is None:
-        made = _make(world, claim, target, current)
+        image = world.sight.find_agent_image()
+        made = _make(world, claim, target, current, make_waiter(image) if image else None)
         return replace(revisions, apply=fit(made, judgement, None, ()))
     if known is None:
         return revisions  # what is there stays as it is until it is noted down which one is stable
     # Who is not stable gives up free nodes before somebody else takes them.
     for found in sorted(seen, key=lambda item: item.metadata.name == current):
         name = found.metadata.name
-        made = _make(world, claim, name, current)
+        # What its pods wait with stays, too: an upgrade of sked is no reason to write thousands of pods again.
+        made = _make(world, claim, name, current, find_waiter(found))
         is_asked_for = name == target and not chosen and wanted is not None
         asked = fit(made, judgement, None, ()) if is_asked_for else _keep_work(made, found)
         left_so = written.get(found.metadata.uid) == (found.metadata.generation, asked)
@@ -164,11 +173,11 @@ def _find_chosen(resource: SchedExt, known: RolloutStatus | None, seen: Sequence
     return known.update_revision if known and holds and known.update_revision in names else ""
 
 
-def _make(world: World, claim: Claim, name: str, current: str) -> DaemonSet:
+def _make(world: World, claim: Claim, name: str, current: str, waiter: InitContainer | None) -> DaemonSet:
     """The DaemonSet of a revision. Where no slot is given yet, the stable one runs."""
     own = make_slot(Key(claim.key.namespace, name))
     slots = (own, *world.find_short_name(claim)) if name == current else (own,)
-    return make_daemonset(claim, slots, name=name, takes_free=name == current)
+    return make_daemonset(claim, slots, name=name, takes_free=name == current, waiter=waiter)
 
 
 def _keep_work(made: DaemonSet, found: DaemonSet) -> DaemonSet | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from schedkit.sked.api.rollout_types import (
     COMPLETE,
@@ -52,6 +53,8 @@ class Place:
     failed_at: datetime | None = None  # when time alone makes it fail
     pulled: bool = True  # whether the new revision's image is there
     unpullable: str = ""  # why it is not, and will not be
+    waiting: str = ""  # the revision whose pod is there and waits for the slot
+    waits_for: frozenset[str] = frozenset()  # the revisions whose pods are to wait here before it is given to them
     reason: str = ""
     message: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -99,11 +102,20 @@ class Course:
     message: str
     revisions: Mapping[str, str]  # by node, what it is to have; empty: nothing for now
     pulls: Sequence[str] = ()  # the nodes to which the new revision's image is to be brought
+    coming: Mapping[str, str] = field(default_factory=dict)  # by node, the revision whose pod is to wait there
     updated: int = 0
     attached: int = 0
     failed: int = 0
     skipped: int = 0
     again: datetime | None = None  # when time alone brings it further
+
+
+class Moves(NamedTuple):
+    """Which node gets what."""
+
+    revisions: dict[str, str]
+    pulls: list[str]
+    coming: dict[str, str]
 
 
 def advance(
@@ -118,13 +130,12 @@ def advance(
     plan = _Plan(asked or NO_ROLLOUT, target, places, requests, now)
     progress, message = plan.judge(before)
     # What has not been written down yet is not acted upon: a successor would not know of it.
-    revisions, pulls = plan.assign(progress) if progress == before else ({}, [])
+    moves = plan.assign(progress) if progress == before else Moves({}, [], {})
     moved = [place for place in places if place.revision == target]
     return Course(
         progress,
         message,
-        revisions,
-        pulls,
+        *moves,
         updated=len(moved),
         attached=sum(plan.is_attached(place, progress) for place in moved),
         failed=len(plan.find_failed()),
@@ -356,12 +367,14 @@ class _Plan:
 
     # Which node gets what
 
-    def assign(self, progress: Progress) -> tuple[dict[str, str], list[str]]:
+    def assign(self, progress: Progress) -> Moves:
         """The revision of each node: what it has, or another one, and no more at a time than may be without.
 
-        And the nodes to which an image is to be brought first: those that are next, and as many ahead of them.
+        And the nodes to which an image is to be brought first, and then a pod that waits for the old one to leave:
+        those that are next, and as many ahead of them.
         """
         pulls: list[str] = []
+        coming: dict[str, str] = {}
         given = {place.name: place.revision or progress.current for place in self._places}
         # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
         # nodes whose new one has yet to show that it stays count as being without.
@@ -372,13 +385,19 @@ class _Plan:
                 if revision == self._target != progress.current and not place.pulled:
                     pulls += [place.name] if len(pulls) < 2 * self._most else []
                     continue
+                if revision in place.waits_for:
+                    if len(coming) < 2 * self._most:
+                        coming[place.name] = revision
+                    if place.waiting != coming.get(place.name):
+                        continue
                 available = self._is_available(place, progress)
                 if room <= 0 or (available and settled_room <= 0):
                     continue
                 room -= 1
                 settled_room -= available
             given[place.name] = revision
-        return given, pulls
+            coming.pop(place.name, None)  # it has what it waited for
+        return Moves(given, pulls, coming)
 
     def _choose(self, progress: Progress) -> list[tuple[Place, str]]:
         """The nodes that are to have another revision in the end of this step, in the order in which they get it."""

@@ -1,5 +1,6 @@
 """What the agents tell of the kernels, and whether it is fresh; everything works without any."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -40,6 +41,11 @@ class Sight:
         """Whether a node's agent can look at its kernel, and tells what it sees; asked where reports may be read."""
         return any(agent.is_ready for agent in self.agents.find(NODE, node))
 
+    def find_agent_image(self) -> str:
+        """The image that most agents are made of and that pods of every namespace may use; empty: there is none."""
+        found = Counter(agent.public_image for agent in self.agents if agent.is_ready)
+        return max(found, key=lambda image: (found[image], image), default="")
+
     def find_fresh(self, node: Node) -> NodeReport | None:
         """What a node's kernel does now, where that is known."""
         name = node.metadata.name
@@ -56,6 +62,10 @@ class Sight:
             self._held.setdefault(name, now)
         else:
             self._held.pop(name, None)
+
+    def lasts(self, name: str, now: datetime) -> bool:
+        """Whether a kernel was waited for until nobody would any more: what it has is nobody's of whom we know."""
+        return name in self._held and self.held_in(name, now) is None
 
     def held_in(self, name: str, now: datetime) -> float | None:
         """For how many seconds more to wait for a kernel that has yet to detach a scheduler; None: not at all.

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schedkit.sked.api.requests import NONE, PENDING, SLOT
+from schedkit.sked.api.requests import NEXT, NONE, PENDING, SLOT
 from schedkit.sked.controller.claims import Claim
+from schedkit.sked.controller.failures import has_begun
 from schedkit.sked.controller.objects import Node, Pod
 
 
@@ -58,6 +59,7 @@ class Assignment:
     slots: frozenset[str]  # of all its revisions
     live: frozenset[str]  # those that nodes may get now
     values: Mapping[str, str]  # by node; a node that is not in it keeps what it has
+    coming: Mapping[str, str] = field(default_factory=dict)  # by node: whose pod is to wait there for the slot
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,16 @@ def read_slot(node: Node) -> Slot:
     value = node.metadata.labels.get(SLOT)
     # An empty value keeps all that follow the label off the node, as the word for it does.
     return Slot(NONE if value == "" else value or "", node.metadata.annotations.get(SLOT, ""))
+
+
+def read_next(node: Node) -> Slot:
+    """What a node's label and annotation say of who waits there for the slot."""
+    return Slot(node.metadata.labels.get(NEXT, ""), node.metadata.annotations.get(NEXT, ""))
+
+
+def find_given(node: Node, waiter: Pod | None) -> str:
+    """The slot that counts on a node: what its label says, or what is to be next, once that no longer waits."""
+    return read_next(node).value if waiter and has_begun(waiter) else read_slot(node).value
 
 
 def decide(

@@ -14,9 +14,10 @@ from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK,
 from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image, read_start
 from schedkit.sked.controller.claims import Claim, Identity
-from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, read_node
+from schedkit.sked.controller.daemonsets import find_waiter
+from schedkit.sked.controller.failures import CRASH_LOOPING, find_pull_fault, has_begun, is_ready, is_waiting, read_node
 from schedkit.sked.controller.objects import Node, Pod
-from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, has_pulled, make_pull_pod
+from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, make_pull_pod
 from schedkit.sked.controller.rolling import (
     RevisionPlan,
     find_newest,
@@ -27,11 +28,12 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import ATTACH_TIMEOUT_SECONDS, Course, Place, PlaceState, Requests, advance
-from schedkit.sked.controller.slots import Assignment, read_slot
+from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
+WAITER_SECONDS = timedelta(seconds=60)  # for so long a pod is waited for that is to wait for the slot
 BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
 
 
@@ -58,6 +60,8 @@ class _Seen(NamedTuple):
     well_at: datetime | None = None  # when it last was attached or left alone, or nobody could tell
     attachment: str = ""
     attached_at: datetime | None = None  # when this attachment was first seen
+    coming: str = ""  # the slot for which a pod of another revision is to wait here
+    coming_at: datetime | None = None  # since when that was seen
 
 
 class Steering:
@@ -151,10 +155,12 @@ class Steering:
         values = {}
         for node, revision in course.revisions.items():
             values[node] = slots.get(revision) or (make_slot(Key(namespace, revision)) if revision else PENDING)
+        coming = {node: slots[revision] for node, revision in course.coming.items() if revision in slots}
         progress = course.progress
         back = progress.phase in (ROLLING_BACK, ROLLED_BACK)
         live = frozenset([progress.current] if back else [progress.current, progress.update])
-        return Assignment(claim.name, progress.current or progress.update, frozenset(slots.values()), live, values)
+        main = progress.current or progress.update
+        return Assignment(claim.name, main, frozenset(slots.values()), live, values, coming)
 
     def _find_places(
         self,
@@ -173,6 +179,7 @@ class Steering:
             if not pod.metadata.deletion_timestamp
         }
         there = {node: name for name, node in pods}
+        waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
         failed = {failure.node: failure for failure in failures}
         before, after = self._seen.get(claim.identity, {}), {}
         places = self._find_quarantined(claim)
@@ -180,14 +187,18 @@ class Steering:
             node = self._world.nodes.get("", name)
             if node is None:
                 continue
-            value = read_slot(node).value
+            coming = names.get(read_next(node).value, "")
+            waiter = pods.get((coming, name))
+            value = find_given(node, waiter)
             revision = names.get(value, "") if value else there.get(name, "")
             if value and self._taken.get((claim.identity, name)) == value:
                 revision = ""
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             seen = after[name] = _remember(before.get(name), revision, pod, judgement, skipped, now)
+            seen = after[name] = _remember_coming(before.get(name), seen, coming, now)
             place = _make_place(claim, node, seen, pod, judgement, failed.get(name), skipped, now)
+            place = _note_waiting(place, seen, waiter, waits, now)
             pulls = claim.owner not in self._without_pulls
             places.append(_note_pull(claim, place, pod, revisions, pullers, now) if pulls else place)
         self._seen[claim.identity] = after
@@ -250,6 +261,24 @@ def _remember(
     return _Seen(revision, now, well_at, attachment, known or now)
 
 
+def _remember_coming(before: _Seen | None, seen: _Seen, coming: str, now: datetime) -> _Seen:
+    known = before.coming_at if before and before.coming == coming else None
+    return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
+
+
+def _note_waiting(place: Place, seen: _Seen, waiter: Pod | None, waits: frozenset[str], now: datetime) -> Place:
+    """A node, knowing whose pod waits there, and whose may."""
+    if place.state is not PlaceState.WORKING:
+        return place  # nobody leaves whom another would wait for
+    if waiter and is_waiting(waiter):
+        return replace(place, waiting=seen.coming, waits_for=waits)
+    late_at = seen.coming_at + WAITER_SECONDS if seen.coming_at else None
+    if late_at is None or now < late_at:
+        return replace(place, waits_for=waits, failed_at=late_at)
+    # A node may have no room for two pods, or its kubelet other cares: then it goes without.
+    return replace(place, waits_for=waits - {seen.coming}, unpullable=find_pull_fault(waiter) if waiter else "")
+
+
 def _make_place(
     claim: Claim,
     node: Node,
@@ -307,7 +336,7 @@ def _note_pull(
     if pod and read_image(pod) == wanted.spec.template.spec.containers[0].image:
         return place  # it runs it already, with other arguments
     puller = pullers.get((revisions.target, place.name))
-    if puller is None or has_pulled(puller):
+    if puller is None or has_begun(puller):
         return replace(place, pulled=puller is not None)
     since = parse_time(puller.metadata.creation_timestamp) or now
     late = now >= since + _read_timeout(claim)

@@ -23,7 +23,7 @@ from schedkit.sked.controller.reports import (
     QuarantineNote,
     same_sight,
 )
-from schedkit.sked.controller.slots import Assignment, read_slot
+from schedkit.sked.controller.slots import Assignment, read_next, read_slot
 from schedkit.sked.controller.world import ADOPT, CONTROLLER, MAKER, World, find_resource
 from schedkit.sked.kube.objects import Key
 
@@ -229,7 +229,7 @@ class Wiring:
 
     def _may_matter(self, old: Node, new: Node) -> bool:
         """Whether a change of a node on which the same claims could run may change who has its slot."""
-        if read_slot(old) != read_slot(new) or _quarantine(old) != _quarantine(new):
+        if (read_slot(old), read_next(old), _quarantine(old)) != (read_slot(new), read_next(new), _quarantine(new)):
             return True
         return old.metadata.labels != new.metadata.labels and self._world.has_narrowed
 

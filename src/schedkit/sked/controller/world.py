@@ -12,7 +12,7 @@ from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_se
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import MANAGED_BY, make_daemonset, name_revision, read_claim, remove_slot
-from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, late_in
+from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, is_waiting, late_in
 from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.quarantine import is_over, read_quarantine
@@ -103,7 +103,8 @@ class World:
 
     def note_held(self, node: Node, now: datetime) -> None:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
-        self.sight.note_held(node, bool(self.find_present(node.metadata.name, now)), now)
+        present = self.find_present(node.metadata.name, now)
+        self.sight.note_held(node, any(not is_waiting(occupant.pod) for occupant in present), now)
 
     def find_held(self, claim: Claim, now: datetime) -> str:
         """A node of a claim's whose kernel still has a scheduler whose pod is gone, or nothing."""
@@ -163,10 +164,17 @@ class World:
         if before == assignment:
             return []
         self._assignments[claim.identity] = assignment
-        if before is None or replace(before, values=assignment.values) != assignment:
+        if before is None or replace(before, values=assignment.values, coming=assignment.coming) != assignment:
             return list(self.placement.of(claim))
-        names = before.values.keys() | assignment.values.keys()
-        return [name for name in names if before.values.get(name) != assignment.values.get(name)]
+        changed = before.values.items() ^ assignment.values.items()
+        changed |= before.coming.items() ^ assignment.coming.items()
+        return list({name for name, _ in changed})
+
+    def find_coming(self, node: str) -> str:
+        """Whose pod is to wait on a node for the slot, in the words of the label; empty: nobody's."""
+        decision = self.decision(node)
+        known = self._find_assignment(decision.winner) if decision.winner and not decision.reserved else None
+        return known.coming.get(node, "") if known else ""
 
     def forget_assignments(self, resource: Key) -> None:
         """A resource is gone, or has other pools."""
