@@ -41,6 +41,8 @@ class SimulatedNode:
     given: datetime | None = None
     attached: datetime | None = None
     well: bool = True  # Ready and not cordoned
+    coming: str = ""  # whose pod is to wait here
+    coming_at: datetime | None = None
     labels: dict[str, str] = field(default_factory=dict)
 
 
@@ -57,6 +59,7 @@ class Simulation:
     now: datetime = NOW
     course: Course | None = None
     attach_seconds: int = 2
+    waits: bool = False  # whether pods wait on nodes before the slot is theirs
 
     def look(self) -> Course:
         places = [self._see(name, node) for name, node in self.nodes.items()]
@@ -66,18 +69,42 @@ class Simulation:
             self.progress = course.progress
             self.requests = replace(self.requests, promote=False, retry=False)
         self._check_pace(course, places)
+        if self.waits:
+            self._check_waiting(course, places)
         for name, revision in course.revisions.items():
             self._give(self.nodes[name], revision)
+        for name, node in self.nodes.items():
+            coming = course.coming.get(name, "")
+            if coming != node.coming:
+                node.coming, node.coming_at = coming, self.now
         self.course = course
         return course
 
     def _give(self, node: SimulatedNode, revision: str) -> None:
         if node.label == revision:
             return
-        if node.label:
+        if node.label and self._find_waiting(node) == revision:
+            node.label, node.attached, node.given = revision, None, self.now
+        elif node.label:
             node.label, node.leaving, node.attached, node.given = "", 1, None, None
         elif not node.leaving:
             node.label, node.given = revision, self.now
+
+    def _find_waiting(self, node: SimulatedNode) -> str:
+        is_there = node.coming_at is not None and self.now - node.coming_at >= timedelta(seconds=2)
+        return node.coming if is_there else ""
+
+    def _check_waiting(self, course: Course, places: Sequence[Place]) -> None:
+        """Nobody is taken off from work before somebody waits, and no more wait than are soon to come."""
+        known = {place.name: place for place in places}
+        for name, new in course.revisions.items():
+            place = known[name]
+            if place.state is PlaceState.WORKING and not place.skipped and place.revision not in ("", new):
+                assert place.waiting == new
+        most = resolve(self.asked.max_unavailable, sum(not place.skipped for place in places))
+        assert len(course.coming) <= 2 * most
+        assert all(known[name].revision != revision for name, revision in course.coming.items())
+        assert not course.coming.keys() & {name for name, new in course.revisions.items() if known[name].revision != new}
 
     def _check_pace(self, course: Course, places: Sequence[Place]) -> None:
         """No more without a scheduler than may be, but for those that have none for another reason."""
@@ -109,6 +136,8 @@ class Simulation:
             reason="NotAttachedInTime",
             message="nothing attached",
             labels=node.labels,
+            waiting=self._find_waiting(node),
+            waits_for=frozenset([V1, V2, V3] if self.waits and node.attached else []),
         )
 
     def pass_time(self, seconds: int = 1) -> None:
@@ -404,11 +433,19 @@ STEPS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(EVENTS, STEPS, st.sampled_from([1, 2, "25%", "100%"]), st.sampled_from(["Rollback", "Pause"]), st.integers(0, 2))
+@given(
+    EVENTS,
+    STEPS,
+    st.sampled_from([1, 2, "25%", "100%"]),
+    st.sampled_from(["Rollback", "Pause"]),
+    st.integers(0, 2),
+    st.booleans(),
+)
 def test_whatever_happens_the_pace_is_kept_and_it_ends(
-    events: list[tuple[int, str, int]], steps: list[dict[str, Any]], pace: Any, action: str, allowed: int
+    events: list[tuple[int, str, int]], steps: list[dict[str, Any]], pace: Any, action: str, allowed: int, waits: bool
 ) -> None:
     simulation = simulate(6, steps=steps, maxUnavailable=pace, failure={"action": action, "maxNodes": allowed})
+    simulation.waits = waits
     for seconds, event, number in events:
         simulation.pass_time(seconds)
         simulation.happen(event, number)
