@@ -20,9 +20,9 @@ def tell_time() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def add_agents(cluster: Cluster, nodes: Iterable[str]) -> None:
-    """One pod for each node, ready as soon as KWOK has seen it."""
-    pods = [_make_agent(node) for node in nodes]
+def add_agents(cluster: Cluster, nodes: Iterable[str], *, private: bool = False) -> None:
+    """One pod for each node, ready as soon as KWOK has seen it; `private`: their image takes credentials."""
+    pods = [_make_agent(node, private) for node in nodes]
     apply(cluster, *pods)
 
     def all_ready() -> bool:
@@ -79,7 +79,7 @@ def _make_fit(unfit: bool) -> Json:
     return {"type": "Fit", "status": word, "reason": reason, "message": "", "lastTransitionTime": tell_time()}
 
 
-def _make_agent(node: str) -> Json:
+def _make_agent(node: str, private: bool) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -88,5 +88,6 @@ def _make_agent(node: str) -> Json:
             "nodeName": node,
             "tolerations": [{"operator": "Exists"}],
             "containers": [{"name": "agent", "image": "example.com/sked:1"}],
+            "imagePullSecrets": [{"name": "registry"}] if private else [],
         },
     }

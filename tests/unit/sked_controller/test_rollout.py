@@ -104,7 +104,9 @@ class Simulation:
         most = resolve(self.asked.max_unavailable, sum(not place.skipped for place in places))
         assert len(course.coming) <= 2 * most
         assert all(known[name].revision != revision for name, revision in course.coming.items())
-        assert not course.coming.keys() & {name for name, new in course.revisions.items() if known[name].revision != new}
+        assert not course.coming.keys() & {
+            name for name, new in course.revisions.items() if known[name].revision != new
+        }
 
     def _check_pace(self, course: Course, places: Sequence[Place]) -> None:
         """No more without a scheduler than may be, but for those that have none for another reason."""

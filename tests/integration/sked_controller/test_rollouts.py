@@ -1,0 +1,194 @@
+"""Rollouts on a real control plane: killed at every point, and nothing written once they are done."""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from lab.cluster import Cluster
+from lab.waiting import wait_for
+from tests.integration.clusters import read_objects
+from tests.integration.sked_controller.operator import (
+    SECONDS,
+    Json,
+    Operator,
+    apply,
+    fetch,
+    fetch_slots,
+    make_schedext,
+    wait_object,
+)
+from tests.integration.sked_controller.reporting import add_agents, report, tell_time
+
+NODES = ["large-0000", "large-0001", "small-0000"]
+V1, V2, BAD = "example.com/scx_rusty:1", "example.com/scx_rusty:2", "example.com/scx_rusty:bad"
+OPS = "rusty_1.1.4_x86_64_unknown_linux_gnu"
+SCHEDULERS = "managed-by=sked-controller,!sked.schedkit.io/pull"
+QUIET_SECONDS = 3.0
+KILLS = 30  # at most, of each rollout
+
+
+class PlayedKernels(threading.Thread):
+    """Attaches what runs on the nodes but for one image, detaches what is gone, and tells it as agents do."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self._cluster = cluster
+        self._attached = dict.fromkeys(NODES, "")
+        self._seq = dict.fromkeys(NODES, 0)
+        self._ended = threading.Event()
+        self.most_idle = 0
+        self.several: list[str] = []  # nodes that had more than one scheduler
+
+    def run(self) -> None:
+        while not self._ended.wait(0.1):
+            self._look()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join()
+
+    def _look(self) -> None:
+        running: dict[str, dict[str, str]] = {node: {} for node in NODES}
+        for pod in read_objects(self._cluster, "pod", "default", SCHEDULERS):
+            if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+                running[pod["spec"]["nodeName"]][pod["metadata"]["uid"]] = pod["spec"]["containers"][0]["image"]
+        for node, pods in running.items():
+            if len(pods) > 1:
+                self.several.append(node)
+            uid = next((uid for uid, image in pods.items() if image != BAD), "")
+            if uid == self._attached[node]:
+                continue
+            self._attached[node] = uid
+            if uid:
+                self._seq[node] += 1
+                report(self._cluster, [node], state="enabled", ops=OPS, since=tell_time(), seq=self._seq[node])
+            else:
+                report(self._cluster, [node], seq=self._seq[node])
+        self.most_idle = max(self.most_idle, sum(not uid for uid in self._attached.values()))
+
+
+@pytest.fixture
+def rolling(clean: Cluster) -> Iterator[Cluster]:
+    """The cluster with kernels to which nothing is attached; agents are for tests to add."""
+    report(clean, NODES)
+    yield clean
+    clean.kubectl("delete", "schedexts", "--all", "--wait=true")
+    clean.kubectl("delete", "schedextnodes", "--all")
+    clean.kubectl("delete", "pods", "-n", "default", "-l", "app.kubernetes.io/component=agent", "--now")
+    clean.kubectl("label", "nodes", "--all", "sked.schedkit.io/slot-", "sked.schedkit.io/next-")
+
+
+def ask(cluster: Cluster, image: str) -> None:
+    rollout = {"minAttachedSeconds": 0, "attachTimeoutSeconds": 15}
+    apply(cluster, make_schedext("one", sched=image, rollout=rollout))
+
+
+def read_rollout(resource: Json) -> Json:
+    status = resource.get("status", {})
+    pools = status.get("pools", []) if status.get("observedGeneration") == resource["metadata"]["generation"] else []
+    found: Json = pools[0].get("rollout", {}) if pools else {}
+    return found
+
+
+def wait_phase(cluster: Cluster, phase: str) -> Json:
+    return wait_object(cluster, "schedext", "one", lambda found: read_rollout(found).get("phase") == phase)
+
+
+def kill_until(cluster: Cluster, operator: Operator, phase: str) -> int:
+    """Kill the operator each time that it has got one step further, until a rollout is so far; how often that was."""
+    before: tuple[object, ...] = ()
+    for kills in range(KILLS):
+
+        def is_further() -> bool:
+            resource = fetch(cluster, "schedext", "one")
+            assert resource
+            known = read_rollout(resource)
+            nonlocal before
+            seen = known.get("phase"), known.get("updateRevision"), tuple(sorted(fetch_slots(cluster).items()))
+            if seen == before:
+                return False
+            before = seen
+            return True
+
+        wait_for(f"another step to {phase}", is_further, SECONDS)
+        if before[0] == phase:
+            return kills
+        pid = operator.daemon.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+        operator.start()
+    pytest.fail(f"not {phase} after {KILLS} kills: {before}")
+
+
+def test_killed_at_every_step_it_goes_on_and_comes_back_within_its_pace(rolling: Cluster, operator: Operator) -> None:
+    add_agents(rolling, NODES, private=True)
+    operator.stop()
+    operator.start()
+    kernels = PlayedKernels(rolling)
+    kernels.start()
+    try:
+        ask(rolling, V1)
+        wait_phase(rolling, "Complete")
+        kernels.most_idle = 0
+        ask(rolling, V2)
+        assert kill_until(rolling, operator, "Complete") >= len(NODES)
+        stable = read_rollout(wait_phase(rolling, "Complete"))["currentRevision"]
+        ask(rolling, BAD)
+        assert kill_until(rolling, operator, "RolledBack") >= 2
+        rollout = read_rollout(wait_phase(rolling, "RolledBack"))
+    finally:
+        kernels.stop()
+    assert (rollout["currentRevision"], rollout["failedRevision"]["reason"]) == (stable, "NotAttachedInTime")
+    assert fetch_slots(rolling) == dict.fromkeys(NODES, f"default.{stable}")
+    assert (kernels.most_idle, kernels.several) == (1, [])
+    operator.stop()
+
+
+def test_revision_whose_pods_wait_is_as_asked_for_in_the_words_of_the_api_server(
+    rolling: Cluster, operator: Operator
+) -> None:
+    add_agents(rolling, NODES)
+    kernels = PlayedKernels(rolling)
+    kernels.start()
+    try:
+        ask(rolling, V1)
+        wait_phase(rolling, "Complete")
+        (made,) = read_objects(rolling, "daemonset", "default")
+        (waiter,) = made["spec"]["template"]["spec"]["initContainers"]
+        assert (waiter["image"], waiter["command"]) == ("example.com/sked:1", ["/usr/bin/sked", "wait"])
+        assert waiter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        time.sleep(QUIET_SECONDS)
+        (after,) = read_objects(rolling, "daemonset", "default")
+        assert after["metadata"]["generation"] == made["metadata"]["generation"] == 1
+        resource = fetch(rolling, "schedext", "one")
+        assert resource
+        told = {found["type"]: found["status"] for found in resource["status"]["conditions"]}
+        assert (told["Ready"], "ModifiedByOthers" in f"{resource['status']}") == ("True", False)
+    finally:
+        kernels.stop()
+
+
+def test_label_of_a_person_stays_where_what_waited_is_taken_away(rolling: Cluster, operator: Operator) -> None:
+    """Who owns which label is the API server's to say: sked's own write of both is made as it makes it."""
+    node = NODES[0]
+    body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}}
+
+    def write(**said: str) -> None:
+        names = {f"sked.schedkit.io/{name}": value for name, value in said.items()}
+        metadata = {"name": node, "labels": names, "annotations": names}
+        words = ("--server-side", "--force-conflicts", "--field-manager=sked")
+        rolling.kubectl("apply", *words, "-f", "-", input=json.dumps(body | {"metadata": metadata}))
+
+    operator.stop()
+    write(slot="default.a", next="default.b")
+    rolling.kubectl("label", "--overwrite", "node", node, "sked.schedkit.io/slot=none")
+    write()
+    metadata = read_objects(rolling, "node")
+    (labels,) = (found["metadata"]["labels"] for found in metadata if found["metadata"]["name"] == node)
+    assert (labels.get("sked.schedkit.io/slot"), labels.get("sked.schedkit.io/next")) == ("none", None)
