@@ -444,7 +444,7 @@ def test_two_kernels_of_one_cluster_are_told_apart_and_a_reboot_is_another_boot(
 
 
 CANARY = {"steps": [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}]}
-QUICK = {"minAttachedSeconds": 2, "attachTimeoutSeconds": 120}
+QUICK = {"minAttachedSeconds": 2}
 
 
 def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
@@ -458,12 +458,15 @@ def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
     return check
 
 
-def roll_out(cluster: Cluster, sched: str, phase: str, args: Sequence[str] = ()) -> dict[str, Any]:
+def roll_out(
+    cluster: Cluster, sched: str, phase: str, args: Sequence[str] = (), *, timeout: int = 120
+) -> dict[str, Any]:
     """Ask for an image by a rollout whose first step is the canary, and wait for a phase; how the rollout stands."""
-    apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=CANARY | QUICK))
+    rollout = CANARY | QUICK | {"attachTimeoutSeconds": timeout}
+    apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=rollout))
     found = wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4)
-    rollout: dict[str, Any] = found["status"]["pools"][0]["rollout"]
-    return rollout
+    stands: dict[str, Any] = found["status"]["pools"][0]["rollout"]
+    return stands
 
 
 def is_attached_to_two(resource: dict[str, Any]) -> bool:
@@ -506,13 +509,16 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     print("gaps of a rollout:", read_gaps(operated), rollout.get("gap"))
     stable, before = rollout["currentRevision"], find_uids(operated)
 
-    for name, reasons, words in (
-        ("scx_stall", ["Ejected"], "left the kernel"),
+    for name, reasons, words, timeout in (
+        ("scx_stall", ["Ejected"], "left the kernel", 120),
         # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
-        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1"),
+        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120),
+        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45),
+        ("absent", ["PullFailed"], "not found", 20),
     ):
         args = ["1"] if name == "scx_stall" else []
-        rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args)
+        untouched = find_uids(operated) if name == "absent" else {NODE: before[NODE]}
+        rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args, timeout=timeout)
         failed = rollout["failedRevision"]
         print(f"{name}: {failed}")
         assert failed["node"] == NEWEST.name
@@ -520,7 +526,7 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
         assert words in failed["message"]
         assert rollout["currentRevision"] == stable
         assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
-        assert find_uids(operated)[NODE] == before[NODE], "the other node is never touched"
+        assert untouched.items() <= find_uids(operated).items(), "the other node is never touched"
     stalled = fetch(operated, "schedext", "rolled")
     assert stalled
     assert condition(stalled, "Stalled") == ("True", "RolledBack")
