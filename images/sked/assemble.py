@@ -15,7 +15,11 @@ import sysconfig
 from pathlib import Path
 
 PACKAGES = Path("/opt/sked")
-PROGRAMS = {Path("/manager"): '["manager"]', Path("/usr/bin/sked"): "[]"}
+PROGRAMS = {  # their modules, and with what arguments they begin
+    Path("/manager"): ("schedkit.sked.cli", '["manager"]'),
+    Path("/usr/bin/sked"): ("schedkit.sked.cli", "[]"),
+    Path("/usr/bin/sked-wait"): ("schedkit.sked.agent.wait", "[]"),
+}
 # What an operator does not import: development, user interfaces, and what needs large libraries of its own.
 UNUSED_FOLDERS = {"__pycache__", "dist-packages", "ensurepip", "idlelib", "lib2to3", "pydoc_data", "site-packages"}
 UNUSED_FOLDERS |= {"_pyrepl", "curses", "sqlite3", "test", "tests", "tkinter", "turtledemo", "unittest", "venv"}
@@ -26,7 +30,7 @@ PROGRAM = """#!{python} -IB
 import sys
 sys.path.insert(0, "{packages}")
 sys.argv[1:1] = {arguments}
-from schedkit.sked.cli import main
+from {module} import main
 main()
 """
 
@@ -78,10 +82,11 @@ def write_settings(root: Path) -> None:
     for name in ("/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/usr/lib/ssl/openssl.cnf"):
         if Path(name).exists():
             copy_file(Path(name), root)
-    for path, arguments in PROGRAMS.items():
+    for path, (module, arguments) in PROGRAMS.items():
         program = root / path.relative_to("/")
         program.parent.mkdir(parents=True, exist_ok=True)
-        program.write_text(PROGRAM.format(python=find_python(), packages=PACKAGES, arguments=arguments))
+        text = PROGRAM.format(python=find_python(), packages=PACKAGES, module=module, arguments=arguments)
+        program.write_text(text)
         program.chmod(0o755)
 
 

@@ -193,18 +193,6 @@ def agent(**flags: object) -> None:
 
 
 @sked.command()
-@click.option("--root", hidden=True, default="/", type=click.Path(path_type=Path))  # for tests: another /sys
-def wait(root: Path) -> None:
-    """Wait until this node's kernel has no scheduler attached. Pods of a rollout's next revision do so."""
-    import signal
-
-    from schedkit.sked.agent.wait import wait_for_slot
-
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the first process of a container is not ended without it
-    wait_for_slot(root)
-
-
-@sked.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--output",

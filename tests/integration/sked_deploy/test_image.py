@@ -139,6 +139,7 @@ def test_image_runs_the_manager_as_nobody(built: Built) -> None:
     assert built.config["Entrypoint"] == ["/manager"]
     assert "Usage: sked manager" in run(built, "/manager", "--help")
     assert run(built, "/usr/bin/sked", "--version") == f"sked {__version__}\n"
+    assert run(built, "/usr/bin/sked-wait") == "", "nothing is attached to the kernel of this host"
 
 
 def test_image_is_labelled(built: Built) -> None:

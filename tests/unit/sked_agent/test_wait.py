@@ -1,4 +1,4 @@
-"""`sked wait` as a process, with a made-up kernel."""
+"""`sked-wait` as a process, with a made-up kernel."""
 
 import signal
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.kernel.roots import ATTACHED, FREE, write_sched_ext
 
-PROGRAM = "from schedkit.sked.cli import main; main()"
+PROGRAM = "import pathlib, sys; from schedkit.sked.agent.wait import main; main(pathlib.Path(sys.argv[1]))"
 SECONDS = 60
 Start = Callable[[Path], subprocess.Popen[str]]
 
@@ -21,7 +21,7 @@ def start() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def begin(root: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PROGRAM, "wait", f"--root={root}"]
+        command = [sys.executable, "-c", PROGRAM, str(root)]
         started.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         return started[-1]
 

@@ -113,7 +113,7 @@ def make_waiter(image: str) -> InitContainer:
 
     It looks at the kernel alone, which takes no privilege, and its image is the agent's: that is on every node.
     """
-    return InitContainer(WAIT, image, ("/usr/bin/sked", "wait"), "IfNotPresent", RestrictedSecurity())
+    return InitContainer(WAIT, image, ("/usr/bin/sked-wait",), "IfNotPresent", RestrictedSecurity())
 
 
 def find_waiter(daemonset: DaemonSet | None) -> InitContainer | None:
