@@ -19,6 +19,7 @@ from tests.integration.sked_controller.operator import (
     apply,
     fetch,
     fetch_slots,
+    has,
     make_schedext,
     wait_object,
 )
@@ -159,13 +160,14 @@ def test_revision_whose_pods_wait_is_as_asked_for_in_the_words_of_the_api_server
     try:
         ask(rolling, V1)
         wait_phase(rolling, "Complete")
+        wait_object(rolling, "schedext", "one", has("Ready", "True", "Ready"))
         (made,) = read_objects(rolling, "daemonset", "default")
         (waiter,) = made["spec"]["template"]["spec"]["initContainers"]
         assert (waiter["image"], waiter["command"]) == ("example.com/sked:1", ["/usr/bin/sked-wait"])
         assert waiter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         time.sleep(QUIET_SECONDS)
         (after,) = read_objects(rolling, "daemonset", "default")
-        assert after["metadata"]["generation"] == made["metadata"]["generation"] == 1
+        assert after["metadata"]["generation"] == made["metadata"]["generation"]
         resource = fetch(rolling, "schedext", "one")
         assert resource
         told = {found["type"]: found["status"] for found in resource["status"]["conditions"]}
