@@ -15,6 +15,7 @@ from bench.reports import OPS, REPORTS, report
 PODS = "/api/v1/pods"
 SCHEDULERS = "managed-by=sked-controller,!sked.schedkit.io/pull"
 WRITERS = 16
+FREE = "bench.schedkit.io/free"  # annotation of a pod that waits: its kernel lets it go on
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
 
 
@@ -43,6 +44,7 @@ class PlayedKernel:
     """One node's kernel, and what its agent knows of it."""
 
     pods: dict[str, str] = field(default_factory=dict)  # those that run, by uid: their images
+    waiting: dict[str, str] = field(default_factory=dict)  # those that wait for the slot, by uid: their paths
     attached: str = ""  # the uid of the pod
     enable_seq: int = 0
     since: str = ""
@@ -84,11 +86,14 @@ class PlayedKernels:
         pod = event["object"]
         node, uid = pod["spec"].get("nodeName", ""), pod["metadata"]["uid"]
         kernel = self._kernels.setdefault(node, PlayedKernel())
+        kernel.waiting.pop(uid, None)
         if event["type"] == "DELETED":
             kernel.pods.pop(uid, None)
+        elif "deletionTimestamp" not in pod["metadata"] and _waits(pod):
+            kernel.waiting[uid] = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
         elif pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
             kernel.pods.setdefault(uid, pod["spec"]["containers"][0]["image"])
-        if self._change(kernel) and node not in self._queued:
+        if (self._change(kernel) or (kernel.waiting and not kernel.attached)) and node not in self._queued:
             self._queued.add(node)
             self._changed.put_nowait(node)
 
@@ -115,7 +120,22 @@ class PlayedKernels:
             node = await self._changed.get()
             self._queued.discard(node)
             kernel = self._kernels[node]
+            if kernel.waiting and not kernel.attached:
+                _, path = kernel.waiting.popitem()
+                await self._let_go_on(path)
             await report(self._session, int(node.removeprefix("kwok-")), kernel.describe(), kernel.detach)
+
+    async def _let_go_on(self, pod: str) -> None:
+        patch = {"metadata": {"annotations": {FREE: "true"}}}
+        headers = {"Content-Type": "application/merge-patch+json"}
+        async with self._session.patch(pod, data=json.dumps(patch), headers=headers) as answer:
+            if answer.status not in (200, 404):
+                raise RuntimeError(f"{pod}: {await answer.text()}")
+
+
+def _waits(pod: Json) -> bool:
+    states = pod["status"].get("initContainerStatuses", [])
+    return any("running" in found["state"] for found in states) and FREE not in pod["metadata"].get("annotations", {})
 
 
 class IdleCounter:

@@ -31,12 +31,7 @@ UNSEEN = {"check": "kernel.function_tracer", "severity": "unknown", "message": "
 
 def make_agents() -> Json:
     """The agents' DaemonSet, in the namespace of a manager that does not run in the cluster."""
-    pod: Json = {
-        "containers": [{"name": "agent", "image": "example.com/sked:1"}],
-        "tolerations": [{"operator": "Exists"}],
-    }
-    # Simulated nodes start all that they are given: with an image that takes credentials, no pod waits for the slot.
-    pod["imagePullSecrets"] = [{"name": "registry"}]
+    pod = {"containers": [{"name": "agent", "image": "example.com/sked:1"}], "tolerations": [{"operator": "Exists"}]}
     template = {"metadata": {"labels": AGENT}, "spec": pod}
     spec = {"selector": {"matchLabels": AGENT}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "sked-agent"}, "spec": spec}

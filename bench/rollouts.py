@@ -5,17 +5,21 @@ Run as `python -m bench.sked --rollouts`; README.md beside it says what is measu
 
 import asyncio
 import os
+import shutil
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import aiohttp
+import yaml
 
-from bench.kernels import IdleCounter, PlayedKernels
+from bench.kernels import FREE, IdleCounter, PlayedKernels
 from bench.plain import APPLY, DAEMONSETS, Json, send, spread
 from bench.reports import create_report, make_agents, report
 from bench.sked import SCHEDEXTS, WORKERS, Process, show, until
 from lab import kwok
 from lab.cluster import Cluster
+from schedkit.sked.controller.objects import WAIT
 
 PACE = "10%"
 LIMIT = 3600
@@ -23,6 +27,30 @@ V1, V2, V3 = (f"example.com/scx_rusty:{number}" for number in (1, 2, 3))
 PLAIN = DAEMONSETS.format("plain")
 LABELS = {"managed-by": "sked-controller"}
 DISABLED = {"state": "disabled", "enableSeq": 0}
+
+
+def make_stages(cluster: Cluster, artefact: Path) -> Path:
+    """KWOK's stages, in which a pod with an init container waits until its kernel, which is played, lets it go on."""
+    folder = cluster.folder / "stages"
+    shutil.copytree(artefact / "stages", folder)
+    ready = folder / "pod-fast-pod-ready.yaml"
+    stage = yaml.safe_load(ready.read_text())
+    goes_on = (
+        f'if (.spec.initContainers // []) == [] or .metadata.annotations["{FREE}"] == "true" then "yes" else "no" end'
+    )
+    expressions = stage["spec"]["selector"]["matchExpressions"]
+    waiting = [*expressions, {"key": goes_on, "operator": "In", "values": ["no"]}]
+    waiting.append({"key": ".status.initContainerStatuses", "operator": "DoesNotExist"})
+    expressions.append({"key": goes_on, "operator": "In", "values": ["yes"]})
+    ready.write_text(yaml.safe_dump(stage))
+    status = {"initContainerStatuses": [{"name": WAIT, "state": {"running": {}}}]}
+    spec = stage["spec"] | {
+        "selector": {"matchExpressions": waiting},
+        "next": {"statusTemplate": yaml.safe_dump(status)},
+    }
+    waits = stage | {"metadata": {"name": "pod-waits"}, "spec": spec}
+    (folder / "pod-waits.yaml").write_text(yaml.safe_dump(waits))
+    return folder
 
 
 @dataclass(frozen=True)

@@ -319,9 +319,9 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: 
                 controller.stop()
             return
         if "rollouts" in parts:
-            from bench.rollouts import measure_rollouts
+            from bench.rollouts import make_stages, measure_rollouts
 
-            controller = kwok.Kwok.start(cluster, kwok_artefact)
+            controller = kwok.Kwok.start(cluster, kwok_artefact, stages=make_stages(cluster, kwok_artefact))
             try:
                 await measure_rollouts(cluster, session, manager, size)
             finally:

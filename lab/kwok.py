@@ -26,10 +26,12 @@ class Kwok:
         self._daemon = Daemon("kwok", cluster.folder)
 
     @classmethod
-    def start(cls, cluster: Cluster, artefact: Path, *, lease_seconds: int = LEASE_SECONDS) -> "Kwok":
-        """Start the controller of the artefact lab.kube.KWOK."""
+    def start(
+        cls, cluster: Cluster, artefact: Path, *, lease_seconds: int = LEASE_SECONDS, stages: Path | None = None
+    ) -> "Kwok":
+        """Start the controller of the artefact lab.kube.KWOK; `stages`: a folder of what nodes and pods go through."""
         kwok = cls(cluster)
-        stages = sorted((artefact / "stages").glob("*.yaml"))
+        found = sorted((stages or artefact / "stages").glob("*.yaml"))
         kwok._daemon.start(
             [
                 artefact / "bin" / "kwok",
@@ -37,7 +39,7 @@ class Kwok:
                 f"--manage-nodes-with-annotation-selector={'='.join(ANNOTATION)}",
                 f"--node-lease-duration-seconds={lease_seconds}",
                 "--node-port=0",  # nobody asks these nodes for logs; another value listens on all addresses
-                *(f"--config={stage}" for stage in stages),
+                *(f"--config={stage}" for stage in found),
             ]
         )
         return kwok
