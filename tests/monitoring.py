@@ -88,7 +88,7 @@ def find_registered() -> Mapping[str, str]:
     """Every metric of the operator and of the agents with its type, as the code registers it."""
     registry = MetricsRegistry()
     add_process_metrics(registry)
-    found = dict(re.findall(r"# TYPE (\S+) (\S+)", registry.render()))
+    found = dict(re.findall(r"# TYPE (\S+) (\S+)", registry.render().decode()))
     for path in sorted((ROOT / "src/schedkit/sked").rglob("*.py")):
         found |= _find_calls(ast.parse(path.read_text()))
     everything = KernelState(State.ENABLED, "ops", 1, 0, events={"a": 1})
@@ -111,5 +111,7 @@ def _find_calls(tree: ast.Module) -> Iterator[tuple[str, str]]:
         name, function = str(node.args[0].value), node.func
         if isinstance(function, ast.Attribute) and function.attr in ("gauge", "counter", "histogram"):
             yield name, function.attr
+        elif isinstance(function, ast.Attribute) and function.attr == "collect":
+            yield name, "gauge"
         elif isinstance(function, ast.Name) and function.id == "_count":
             yield f"sked_agent_{name}_total", "counter"

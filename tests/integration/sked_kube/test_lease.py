@@ -97,11 +97,11 @@ def test_release_hands_over_at_once_in_the_form_of_client_go(cluster: Cluster) -
         registry = MetricsRegistry()
         async with candidate(cluster, "handed", "one", registry) as (first, first_task, _):
             await until(first.leading.is_set)
-            assert 'leader_election_master_status{name="handed"} 1' in registry.render()
+            assert 'leader_election_master_status{name="handed"} 1' in registry.render().decode()
             first.stop.set()
             await first_task
             assert not first.cancelled
-            assert 'leader_election_master_status{name="handed"} 0' in registry.render()
+            assert 'leader_election_master_status{name="handed"} 0' in registry.render().decode()
             spec = read_lease(cluster, "handed")
             # An empty holder is kept as it was written: empty, not absent.
             assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 0)

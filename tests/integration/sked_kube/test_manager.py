@@ -90,14 +90,14 @@ def test_operator_works_waits_its_turn_and_hands_over(cluster: Cluster) -> None:
             await stack.enter_async_context(running(second.run()))
             await until(lambda: second.not_synced() == "")
             assert (await ask(second.servers[0], "/readyz"))[0] == 200, "standing by is ready"
-            assert 'leader_election_master_status{name="copies"} 0' in registries[1].render()
+            assert 'leader_election_master_status{name="copies"} 0' in registries[1].render().decode()
             create_original(cluster, "operated", "later")
             await until(lambda: has_copies(cluster, "operated", "early", "later"))
             first.stop()
             await asyncio.wait_for(first_task, 60)
             create_original(cluster, "operated", "latest")
             await until(lambda: has_copies(cluster, "operated", "latest"))
-            assert 'reconcile_total{controller="copies",result="error"} 0' in registries[1].render()
+            assert 'reconcile_total{controller="copies",result="error"} 0' in registries[1].render().decode()
             second.stop()
 
     run(test())
@@ -126,7 +126,7 @@ def test_metrics_are_for_those_who_may(cluster: Cluster, tmp_path: Path) -> None
             assert (await ask(server, "/metrics"))[0] == 401
             assert (await ask(server, "/metrics", "made-up"))[0] == 401
             assert (await ask(server, "/metrics", stranger))[0] == 403
-            assert await ask(server, "/metrics", scraper) == (200, registry.render())
+            assert await ask(server, "/metrics", scraper) == (200, registry.render().decode())
             # An operator that may not ask lets nobody in.
             helpless = await stack.enter_async_context(connect(cluster, kubeconfig=nobody))
             shut = make_metrics_application(registry, Gate(helpless))

@@ -76,7 +76,7 @@ class Kernels(Cluster):
         return {state: nodes[state] for state in states if nodes[state]}
 
     def metric(self, name: str) -> list[str]:
-        return [line for line in self.registry.render().splitlines() if line.startswith(name)]
+        return [line for line in self.registry.render().decode().splitlines() if line.startswith(name)]
 
 
 def make_kernels(*nodes: str, cls: type[Kernels] = Kernels, **spec: Any) -> Kernels:

@@ -562,5 +562,5 @@ def test_metrics_of_a_pool_without_a_rollout_are_forgotten() -> None:
     rollout = RolloutStatus(phase="RolledBack")
     metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b", rollout=rollout)))
     metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b")))
-    assert 'pool="a",phase="RolledBack"} 1' in registry.render()
-    assert 'pool="b"' not in registry.render()
+    assert 'pool="a",phase="RolledBack"} 1' in registry.render().decode()
+    assert 'pool="b"' not in registry.render().decode()

@@ -255,7 +255,7 @@ def test_every_attempt_is_counted() -> None:
         registry = MetricsRegistry()
         async with fake_client(Script(None, None, status(503)), registry=registry) as client:
             await client.fetch(NODES, Object, "a")
-        text = registry.render()
+        text = registry.render().decode()
         for code in ("503", "<error>", "200"):
             assert f'rest_client_requests_total{{code="{code}",method="GET",host="127.0.0.1:' in text
 

@@ -12,10 +12,14 @@ from schedkit.sked.kube import http
 from schedkit.sked.kube.certificates import make_self_signed_context
 from schedkit.sked.kube.http import BadRequestError, HttpResponse, Listener, Request, parse_head
 
+LONG = b"".join(b"%d\n" % number for number in range(http.PIECE))
+
 
 async def echo(request: Request) -> HttpResponse:
     if request.path == "/broken":
         raise RuntimeError("a bug")
+    if request.path == "/long":
+        return HttpResponse(body=bytearray(LONG))
     return HttpResponse(
         body=f"{request.method} {request.path}?{request.query} {request.headers.get('authorization')}\n"
     )
@@ -84,6 +88,16 @@ def test_question_in_pieces_has_one_answer_and_the_connection_ends() -> None:
             told, nothing = (await say(port, b"HEAD /a HTTP/1.1\r\n\r\n")).split("\r\n\r\n")
             assert (nothing, "Content-Length: 14" in told) == ("", True)
 
+    asyncio.run(test())
+
+
+def test_long_answer_arrives_whole_though_it_is_sent_in_pieces() -> None:
+    async def test() -> None:
+        async with listening() as port:
+            head, body = (await say(port, b"GET /long HTTP/1.1\r\n\r\n")).split("\r\n\r\n")
+            assert (body.encode() == LONG, f"Content-Length: {len(LONG)}" in head) == (True, True)
+
+    assert max(map(len, HttpResponse(body=bytearray(LONG)).encode())) == http.PIECE
     asyncio.run(test())
 
 

@@ -10,7 +10,7 @@ def test_counter_and_gauge_render_with_help_and_type() -> None:
     registry = MetricsRegistry()
     registry.counter("requests_total", "How many.", ("code",)).of("200").increase(2)
     registry.gauge("temperature", "How warm.").of().set(-1.5)
-    assert registry.render() == (
+    assert registry.render().decode() == (
         "# HELP requests_total How many.\n"
         "# TYPE requests_total counter\n"
         'requests_total{code="200"} 2\n'
@@ -25,7 +25,7 @@ def test_histogram_buckets_are_cumulative_and_bounds_belong_to_their_bucket() ->
     histogram = registry.histogram("seconds", "How long.", ("who",), bounds=(0.1, 1)).of("a")
     for value in (0.05, 0.1, 0.5, 7):
         histogram.observe(value)
-    assert registry.render().splitlines()[2:] == [
+    assert registry.render().decode().splitlines()[2:] == [
         'seconds_bucket{who="a",le="0.1"} 2',
         'seconds_bucket{who="a",le="1"} 3',
         'seconds_bucket{who="a",le="+Inf"} 4',
@@ -37,8 +37,8 @@ def test_histogram_buckets_are_cumulative_and_bounds_belong_to_their_bucket() ->
 def test_labels_and_help_are_escaped() -> None:
     registry = MetricsRegistry()
     registry.counter("odd", 'a\\b\n"c"', ("text",)).of('x\\y\n"z"').increase()
-    assert '# HELP odd a\\\\b\\n"c"\n' in registry.render()
-    assert 'odd{text="x\\\\y\\n\\"z\\""} 1\n' in registry.render()
+    assert '# HELP odd a\\\\b\\n"c"\n' in registry.render().decode()
+    assert 'odd{text="x\\\\y\\n\\"z\\""} 1\n' in registry.render().decode()
 
 
 def test_asking_again_gives_the_same_metric_and_another_shape_is_refused() -> None:
@@ -54,7 +54,7 @@ def test_asking_again_gives_the_same_metric_and_another_shape_is_refused() -> No
 def test_reconcile_metrics_are_there_before_anything_happened() -> None:
     registry = MetricsRegistry()
     ReconcileMetrics(registry, "schedext")
-    text = registry.render()
+    text = registry.render().decode()
     for result in ("success", "requeue", "requeue_after", "error"):
         assert f'controller_runtime_reconcile_total{{controller="schedext",result="{result}"}} 0\n' in text
     assert 'controller_runtime_reconcile_errors_total{controller="schedext"} 0\n' in text
@@ -64,7 +64,7 @@ def test_reconcile_metrics_are_there_before_anything_happened() -> None:
 def test_process_metrics_are_read_when_somebody_looks() -> None:
     registry = MetricsRegistry()
     add_process_metrics(registry)
-    values = dict(line.split(" ") for line in registry.render().splitlines() if not line.startswith("#"))
+    values = dict(line.split(" ") for line in registry.render().decode().splitlines() if not line.startswith("#"))
     assert float(values["process_resident_memory_bytes"]) > 1 << 20
     assert float(values["process_open_fds"]) >= 3
     assert float(values["process_cpu_seconds_total"]) > 0
@@ -77,4 +77,21 @@ def test_metrics_of_what_is_gone_are_forgotten() -> None:
     for name, state in (("a", "attached"), ("a", "unknown"), ("b", "attached")):
         nodes.of("default", name, state).set(1)
     nodes.forget("default", "a")
-    assert registry.render().splitlines()[2:] == ['nodes{namespace="default",name="b",state="attached"} 1']
+    assert registry.render().decode().splitlines()[2:] == ['nodes{namespace="default",name="b",state="attached"} 1']
+
+
+def test_collected_gauges_are_read_when_somebody_looks() -> None:
+    registry = MetricsRegistry()
+    found = {("default", "a"): 1.0}
+    registry.collect("nodes", "Nodes.", ("namespace", "name"), found.items)
+    found["default", 'b"'] = 2.5
+    assert registry.render().decode().splitlines() == [
+        "# HELP nodes Nodes.",
+        "# TYPE nodes gauge",
+        'nodes{namespace="default",name="a"} 1',
+        'nodes{namespace="default",name="b\\""} 2.5',
+    ]
+    with pytest.raises(ValueError, match="exists"):
+        registry.collect("nodes", "Nodes.", ("namespace", "name"), found.items)
+    with pytest.raises(ValueError, match="exists as a gauge"):
+        registry.gauge("nodes", "Nodes.", ("namespace", "name"))

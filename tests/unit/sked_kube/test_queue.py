@@ -196,7 +196,7 @@ def test_metrics_tell_depth_adds_retries_and_durations() -> None:
         clock.advance(2)
         await take(queue)
         clock.advance(3)
-        text = registry.render()
+        text = registry.render().decode()
         labels = '{name="nodes",controller="nodes"}'
         assert f"workqueue_depth{labels} 1\n" in text
         assert f"workqueue_adds_total{labels} 2\n" in text
@@ -205,7 +205,7 @@ def test_metrics_tell_depth_adds_retries_and_durations() -> None:
         assert f"workqueue_longest_running_processor_seconds{labels} 3\n" in text
         queue.add_failed("a")
         queue.done("a")
-        text = registry.render()
+        text = registry.render().decode()
         assert f"workqueue_work_duration_seconds_sum{labels} 3\n" in text
         assert f"workqueue_retries_total{labels} 1\n" in text
 

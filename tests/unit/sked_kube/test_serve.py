@@ -86,7 +86,7 @@ def test_metrics_without_a_gate_are_for_everyone() -> None:
         registry.counter("things_total", "Things.").of().increase()
         async with Server("metrics", make_metrics_application(registry, None), HERE) as server:
             code, text = await ask(f"http://127.0.0.1:{server.port}/metrics")
-            assert (code, text) == (200, registry.render())
+            assert (code, text) == (200, registry.render().decode())
 
     asyncio.run(test())
 

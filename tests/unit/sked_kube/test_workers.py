@@ -29,7 +29,8 @@ class Bench:
 
     def count(self, result: str) -> str:
         start = f'controller_runtime_reconcile_total{{controller="things",result="{result}"}} '
-        return next(line.removeprefix(start) for line in self.registry.render().splitlines() if line.startswith(start))
+        lines = self.registry.render().decode().splitlines()
+        return next(line.removeprefix(start) for line in lines if line.startswith(start))
 
 
 def test_every_key_is_worked_on_with_no_more_than_so_many_at_once() -> None:

@@ -1,6 +1,6 @@
 """What changed in kernels, told as Events and counted as metrics: each once, and in waves by number."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt
@@ -9,7 +9,7 @@ from schedkit.sked.controller.health import REASONS
 from schedkit.sked.controller.judgements import TOLD, Change
 from schedkit.sked.controller.objects import Node
 from schedkit.sked.kube.events import EventType
-from schedkit.sked.kube.metrics import MetricsRegistry
+from schedkit.sked.kube.metrics import LabelledValue, MetricsRegistry
 from schedkit.sked.kube.objects import Key, ObjectMeta
 
 NODES_TOLD = 10  # of one turn: each of more nodes is one of a number in the resource's Event
@@ -20,6 +20,7 @@ WORDS = {
     NodeState.FOREIGN: "another scheduler is attached on",
     NodeState.UNFIT: "cannot run on",
 }
+COUNTED = (*(str(state) for state in NodeState if state is not NodeState.ATTACHING), "quarantined")
 Record = Callable[[ObjectMeta, EventType, str, str], None]  # about what, how grave, the reason, a sentence
 
 
@@ -30,7 +31,10 @@ class Announcer:
         self._record = record
         self._record_node = record_node
         one = ("namespace", "name")
-        self._nodes = registry.gauge("sked_nodes", "Nodes of a resource by what their kernels say.", (*one, "state"))
+        self._counts: dict[Key, NodeCounts] = {}
+        registry.collect(
+            "sked_nodes", "Nodes of a resource by what their kernels say.", (*one, "state"), self._read_counts
+        )
         self._seconds = registry.histogram(
             "sked_attach_seconds",
             "From the start of a scheduler's container to its being attached.",
@@ -43,16 +47,19 @@ class Announcer:
 
     def count(self, resource: Key, nodes: NodeCounts | None) -> None:
         """How many of a resource's nodes are in which state now."""
-        for state in NodeState:
-            if state is not NodeState.ATTACHING:
-                self._nodes.of(*resource, state).set(getattr(nodes, state) if nodes else 0)
-        self._nodes.of(*resource, "quarantined").set(nodes.quarantined if nodes else 0)
+        self._counts[resource] = nodes or NodeCounts()
         self._ejections.of(*resource)  # from 0 on: what appears with its first is no increase for who looks at rates
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
-        for family in (self._nodes, self._seconds, self._ejections):
+        self._counts.pop(resource, None)
+        for family in (self._seconds, self._ejections):
             family.forget(*resource)
+
+    def _read_counts(self) -> Iterator[LabelledValue]:
+        for resource, nodes in self._counts.items():
+            for state in COUNTED:
+                yield (*resource, state), getattr(nodes, state)
 
     def measure(self, resource: Key, changes: Sequence[Change]) -> None:
         """Count what changed."""

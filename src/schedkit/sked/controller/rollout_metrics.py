@@ -39,7 +39,9 @@ class RolloutMetrics:
         for name in self._pools.get(resource, set()) - rolling:
             for family in (self._phase, self._step, self._nodes):
                 family.forget(*resource, name)
-        self._pools[resource] = rolling
+        self._pools.pop(resource, None)
+        if rolling:  # most have no rollout, and an empty set is 200 bytes
+            self._pools[resource] = rolling
         for pool in pools:
             if (rollout := pool.rollout) is None:
                 continue
@@ -54,7 +56,7 @@ class RolloutMetrics:
 
     def measure(self, resource: Key, nodes: Sequence[str]) -> None:
         """Count how long nodes were without a scheduler: each attachment once."""
-        known = self._measured.setdefault(resource, {})
+        known = self._measured.setdefault(resource, {}) if nodes else {}
         for name in nodes:
             report = self._sight.reports.get("", name)
             slot = report.status.slot if report else None

@@ -8,7 +8,7 @@ import logging
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Self
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from schedkit.sked.kube.logs import fields
 
+PIECE = 64 << 10  # of an answer, sent at once: what is not sent yet is held twice, and with TLS three times
 LONGEST_HEAD = 32 << 10  # a token is some thousand characters
 PATIENCE_SECONDS = 10.0  # for a question to arrive, and for its answer to be taken
 HANDSHAKE_SECONDS = 5.0
@@ -47,17 +48,19 @@ class HttpResponse:
     """What is answered."""
 
     status: int = 200
-    body: str = ""
+    body: str | bytearray = ""
     content_type: str = "text/plain; charset=utf-8"
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def encode(self, *, with_body: bool = True) -> bytes:
-        """The answer as it goes over the wire."""
-        body = self.body.encode()
+    def encode(self, *, with_body: bool = True) -> Iterator[bytes | memoryview]:
+        """The answer as it goes over the wire, in pieces."""
+        body = self.body.encode() if isinstance(self.body, str) else self.body
         lines = [f"HTTP/1.1 {self.status} {HTTPStatus(self.status).phrase}"]
         told = {"Content-Type": self.content_type, "Content-Length": str(len(body)), "Connection": "close"}
         lines += [f"{name}: {value}" for name, value in {**told, **self.headers}.items()]
-        return "\r\n".join([*lines, "", ""]).encode() + (body if with_body else b"")
+        yield "\r\n".join([*lines, "", ""]).encode()
+        for first in range(0, len(body) if with_body else 0, PIECE):
+            yield memoryview(body)[first : first + PIECE]
 
 
 Application = Callable[[Request], Awaitable[HttpResponse]]
@@ -136,9 +139,11 @@ class Listener:
         except OSError:  # the handshake failed, or took too long
             return
         try:
-            writer.write(await self._answer(reader))
+            answer = await self._answer(reader)
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await writer.drain()
+                for piece in answer:
+                    writer.write(piece)
+                    await writer.drain()
                 writer.close()
                 await writer.wait_closed()
         except (asyncio.IncompleteReadError, TimeoutError, OSError):  # who asked has gone, or is too slow
@@ -158,7 +163,7 @@ class Listener:
         )
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+    async def _answer(self, reader: asyncio.StreamReader) -> Iterator[bytes | memoryview]:
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 request = parse_head(await reader.readuntil(b"\r\n\r\n"))

@@ -3,7 +3,7 @@
 import bisect
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -83,6 +83,7 @@ class Sampled(Protocol):
 
 
 Metric = TypeVar("Metric", bound=Sampled)
+LabelledValue = tuple[tuple[str, ...], float]
 
 
 class Family(Generic[Metric]):
@@ -114,20 +115,38 @@ class Family(Generic[Metric]):
         """Lines of the text format."""
         if not self._metrics:
             return
-        yield f"# HELP {self.name} {_escape(self.help)}"
-        yield f"# TYPE {self.name} {self.type}"
+        yield from _head(self.name, self.help, self.type)
         for values, metric in self._metrics.items():
-            pairs = [f'{label}="{_escape_value(value)}"' for label, value in zip(self.labels, values, strict=True)]
+            pairs = _pair(self.labels, values)
             for suffix, further, value in metric.samples():
                 told = ",".join([*pairs, further] if further else pairs)
                 yield f"{self.name}{suffix}{f'{{{told}}}' if told else ''} {_number(value)}"
+
+
+class Collected:
+    """Gauges of one name, read from elsewhere when somebody looks: thousands need no object each."""
+
+    def __init__(
+        self, name: str, help: str, labels: Sequence[str], read: Callable[[], Iterable[LabelledValue]]
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.type = "gauge"
+        self.labels = tuple(labels)
+        self._read = read
+
+    def render(self) -> Iterator[str]:
+        """Lines of the text format."""
+        yield from _head(self.name, self.help, self.type)
+        for values, value in self._read():
+            yield f"{self.name}{{{','.join(_pair(self.labels, values))}}} {_number(value)}"
 
 
 class MetricsRegistry:
     """All metrics of a program."""
 
     def __init__(self) -> None:
-        self._families: dict[str, Family[Any]] = {}
+        self._families: dict[str, Family[Any] | Collected] = {}
 
     def counter(self, name: str, help: str, labels: Sequence[str] = ()) -> Family[Counter]:
         """The counters of a name; asking again gives the same ones."""
@@ -143,16 +162,34 @@ class MetricsRegistry:
         """The histograms of a name; asking again gives the same ones."""
         return self._family(Family(name, help, "histogram", labels, lambda: Histogram(bounds)))
 
-    def render(self) -> str:
-        """Everything, as text."""
-        lines = itertools.chain.from_iterable(family.render() for family in self._families.values())
-        return "".join(f"{line}\n" for line in lines)
+    def collect(self, name: str, help: str, labels: Sequence[str], read: Callable[[], Iterable[LabelledValue]]) -> None:
+        """Have gauges read when somebody looks: each by the values of its labels."""
+        if name in self._families:
+            raise ValueError(f"{name} exists")
+        self._families[name] = Collected(name, help, labels, read)
+
+    def render(self) -> bytearray:
+        """Everything, as text; line by line, as thousands of lines take more than what they say."""
+        text = bytearray()
+        for family in self._families.values():
+            for line in family.render():
+                text += f"{line}\n".encode()
+        return text
 
     def _family(self, family: Family[Metric]) -> Family[Metric]:
         known = self._families.setdefault(family.name, family)
-        if (known.type, known.labels) != (family.type, family.labels):
+        if not isinstance(known, Family) or (known.type, known.labels) != (family.type, family.labels):
             raise ValueError(f"{family.name} exists as a {known.type} with the labels {known.labels}")
         return known
+
+
+def _head(name: str, help: str, type: str) -> Iterator[str]:
+    yield f"# HELP {name} {_escape(help)}"
+    yield f"# TYPE {name} {type}"
+
+
+def _pair(labels: Sequence[str], values: Sequence[str]) -> list[str]:
+    return [f'{label}="{_escape_value(value)}"' for label, value in zip(labels, values, strict=True)]
 
 
 def _number(value: float) -> str:
