@@ -29,6 +29,7 @@ def container_of(world: World, name: str = "one") -> Json:
 
 def test_scheduler_alone_is_applied_as_the_described_daemonset_and_then_told() -> None:
     world = World()
+    world.add_node("node-1")
     world.apply_resource()
     assert world.run() == [APPLY, STATUS]
     assert world.bodies[0] == make_described(world.get("schedexts", "one"))
@@ -40,7 +41,32 @@ def test_scheduler_alone_is_applied_as_the_described_daemonset_and_then_told() -
     assert world.run() == [STATUS]
     assert world.condition("one", "Ready") == ("True", "Ready")
     assert world.get("schedexts", "one")["status"]["nodes"]["ready"] == 3
-    assert world.events == [("one", "Normal", "RollingOut"), ("one", "Normal", "Ready"), ("one", "Normal", "Settled")]
+    assert world.events == [("one", "Normal", "RollingOut"), ("one", "Normal", "Ready")]
+
+
+def test_where_no_node_is_selected_it_is_told_once() -> None:
+    world = World()
+    world.apply_resource()
+    assert world.run() == [APPLY, STATUS]
+    assert world.condition("one", "Ready") == ("True", "NoNodes")
+    world.count("one")
+    assert world.run() == []  # the DaemonSet controller has nothing to add
+    assert world.events == [("one", "Normal", "NoNodes")]
+
+
+def test_where_no_node_is_selected_any_more_the_last_pod_is_waited_for() -> None:
+    world = World()
+    world.apply_resource(nodeSelector={"pool": "a"})
+    world.run()
+    world.roll_out("one", desired=1, ready=1)
+    world.run()
+    world.apply_resource(nodeSelector={"pool": "b"})
+    assert world.run() == [FORCE, STATUS]
+    assert world.condition("one", "Progressing") == ("True", "RollingOut")
+    (pod,) = world.names("pods")
+    world.remove("pods", pod)
+    assert world.run() == [STATUS]
+    assert world.condition("one", "Ready") == ("True", "NoNodes")
 
 
 def test_daemonset_of_the_go_operator_is_taken_over_without_a_write() -> None:

@@ -114,7 +114,8 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         and not plan.verifying
         and not plan.standing.pending
         # What follows the slot is rolled by sked, which knows its pods itself: a neighbour that comes is no rollout.
-        and (follows_slot(seen) or plan.revisions is not None or seen.is_observed)
+        # And where there is no node, the DaemonSet controller has nothing to do that were worth waiting for.
+        and (follows_slot(seen) or plan.revisions is not None or seen.is_observed or counts.desired == 0)
         and missing == 0
         and kernels.attaching == 0
         and leaving <= 0

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from schedkit.sked.api.conditions import ATTACHED, DEGRADED, RECONCILING, STALLED, VERIFIED, Reason
+from schedkit.sked.api.conditions import ATTACHED, DEGRADED, PROGRESSING, RECONCILING, STALLED, VERIFIED, Reason
 from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.rollout_types import RolloutStatus
 from schedkit.sked.api.types import SchedExt, SchedExtSpec, SchedExtStatus
@@ -154,6 +154,8 @@ class StatusWriter:
             old = known.get(condition.type)
             if condition.type in (ATTACHED, RECONCILING, STALLED):
                 continue  # they repeat what others say: Events of nodes, or the same in the words of kstatus
+            if condition.type == PROGRESSING and condition.status == "False":
+                continue  # what came of it is in the Event of Ready
             if old is None and condition.status == "False" and condition.type != VERIFIED:
                 continue  # how every resource begins is no news
             if old is None or (old.status, old.reason) != (condition.status, condition.reason):
