@@ -17,6 +17,7 @@ from tests.unit.sked_controller.test_kernels import Kernels, stamp
 from tests.unit.sked_controller.world import refusal
 
 NODES = ["n1", "n2", "n3", "n4"]
+GAPS = {"n1": 900, "n2": 500, "n3": 800}  # of the others 700
 V1, V2, V3 = (f"example.com/scx_rusty:{number}" for number in (1, 2, 3))
 BAD = "example.com/scx_bad:1"  # runs, and never attaches
 CRASH = "example.com/scx_crash:1"  # ends at once
@@ -84,7 +85,7 @@ class Rolling(Kernels):
                 state |= {
                     "ops": image.rpartition("/")[2].partition(":")[0],
                     "since": stamp(self.now),
-                    "gapMilliseconds": 700,
+                    "gapMilliseconds": GAPS.get(node, 700),
                 }
             kernel = {"bootID": f"boot-of-{node}", "supported": "True"}
             held = {"schedExt": self.find_report(node).get("schedExt", "")}
@@ -175,7 +176,7 @@ def test_new_revision_follows_node_by_node_and_tells_the_gap() -> None:
     assert cluster.most_idle == 1
     assert rollout["currentRevision"] == find_revision(cluster, V2)
     assert rollout["nodes"]["updated"] == 4
-    assert rollout["gap"] == {"medianMilliseconds": 700, "worstMilliseconds": 700}
+    assert rollout["gap"] == {"medianMilliseconds": 750, "worstMilliseconds": 900}
     assert sorted(cluster.names("daemonsets")) == sorted([find_revision(cluster, V1), find_revision(cluster, V2)])
     one = 'namespace="default",name="one"'
     assert cluster.metric(f'sked_rollout_phase{{{one},pool="",phase="Complete"}}')[0].endswith(" 1")

@@ -111,6 +111,15 @@ class Counted(Model, frozen=True):
     counts: Counts
 
 
+def test_empty_dictionaries_are_one() -> None:
+    things = [decode(b'{"metadata":{"name":"%s","annotations":{}}}' % name, Thing) for name in (b"a", b"b")]
+    for item in things:
+        Interner().share(item)
+    first, second = (item.metadata for item in things)
+    assert first.annotations is first.labels is second.annotations is second.labels
+    assert first.labels == {}
+
+
 def test_equal_counts_are_one() -> None:
     text = b'{"metadata":{"name":"%b"},"counts":{"ready":%d,"whole":true}}'
     store: Store[Counted] = Store()

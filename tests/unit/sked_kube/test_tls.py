@@ -6,6 +6,7 @@ import ipaddress
 import ssl
 
 import pytest
+from aiohttp import connector
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -99,3 +100,10 @@ def test_only_the_strictness_about_forms_is_given_up() -> None:
     context = make_ssl_context(access)
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert (context.check_hostname, context.verify_mode) == (True, ssl.CERT_REQUIRED)
+
+
+def test_aiohttp_keeps_no_authorities_of_the_system_and_trusts_nobody_by_itself() -> None:
+    contexts = [found for found in vars(connector).values() if isinstance(found, ssl.SSLContext)]
+    assert [found.cert_store_stats()["x509"] for found in contexts] == [0, 0]
+    default = connector._SSL_CONTEXT_VERIFIED
+    assert (default.check_hostname, default.verify_mode) == (True, ssl.CERT_REQUIRED)

@@ -1,6 +1,5 @@
 """What a rollout does next, from what is seen of its nodes; and what the labels and the status say of it."""
 
-import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -239,10 +238,12 @@ class Steering:
         """How long nodes were without a scheduler before the one that they have."""
         reports = (self._world.sight.reports.get("", name) for name in nodes)
         gaps = [found.status.slot.gap_milliseconds for found in reports if found]
-        known = [gap for gap in gaps if gap is not None]
+        known = sorted(gap for gap in gaps if gap is not None)
         if not known:
             return None
-        return RolloutGap(median_milliseconds=round(statistics.median(known)), worst_milliseconds=max(known))
+        middle = len(known) // 2  # counted from both ends: of an even number there are two
+        median = round((known[middle] + known[~middle]) / 2)
+        return RolloutGap(median_milliseconds=median, worst_milliseconds=known[-1])
 
 
 def _remember(

@@ -10,6 +10,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp import connector
 from multidict import CIMultiDict
 
 from schedkit.sked.kube.config import Access, make_ssl_context
@@ -28,6 +29,21 @@ REFUSAL_BYTES = 1 << 20  # more of a refusal than this nobody reads
 # asyncio reads into a quarter of a megabyte for each TLS connection, of which there is one for each worker and watch;
 # one of TLS's records does. There is no other way to tell it.
 SSLProtocol.max_size = 16 << 10
+
+
+def _make_bare_context(*, verify: bool) -> ssl.SSLContext:
+    """A context without any authority, which trusts nobody or does not ask."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+# For sessions that bring no context aiohttp has two, and each has read all authorities of the system by the time it is
+# imported, which takes 2 MB. Sessions to API servers bring their own. There is no other way to tell it, either.
+connector._SSL_CONTEXT_VERIFIED = _make_bare_context(verify=True)
+connector._SSL_CONTEXT_UNVERIFIED = _make_bare_context(verify=False)
 
 
 class NeverSentError(ConnectionLostError):

@@ -13,6 +13,7 @@ Group = TypeVar("Group", bound=Hashable)
 Member = TypeVar("Member", bound=Hashable)
 Index = Callable[[Item], Iterable[str]]
 MOST_PARTS = 4096  # that a store knows at a time
+NO_ENTRIES: dict[str, Any] = {}  # of all that have none
 UNIQUE = ("uid", "resource_version")  # of metadata: no two objects have the same
 
 
@@ -143,6 +144,8 @@ class Interner:
                 if name not in unique:
                     put(struct, name, known.setdefault(value, value))
             elif kind is dict:
+                if not value:
+                    put(struct, name, NO_ENTRIES)
                 for key, inner in value.items():
                     if type(inner) is str:
                         value[key] = known.setdefault(inner, inner)
