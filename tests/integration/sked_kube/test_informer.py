@@ -65,7 +65,7 @@ def test_informer_sees_what_is_there_and_what_happens(
             )
             informer.on_change(note(told))  # type: ignore[arg-type]
             async with running(informer.run()):
-                await asyncio.wait_for(informer.wait_synced(), 60)
+                await asyncio.wait_for(informer.wait_settled(), 60)
                 assert sorted(told) == [f"c{number}:->0" for number in range(5)]
                 told.clear()
                 await client.patch(CONFIG_MAPS, ConfigMap, "c1", {"data": {"v": "1"}}, namespace=namespace)
@@ -91,8 +91,8 @@ def test_selectors_and_namespaces_choose(cluster: Cluster) -> None:
             some = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[first, second], label_selector="take=me")
             every = Informer(client, CONFIG_MAPS, ConfigMap, label_selector="take=me")
             async with running(some.run()), running(every.run()):
-                await asyncio.wait_for(some.wait_synced(), 60)
-                await asyncio.wait_for(every.wait_synced(), 60)
+                await asyncio.wait_for(some.wait_settled(), 60)
+                await asyncio.wait_for(every.wait_settled(), 60)
                 assert {str(item.metadata.key) for item in some.store} == {f"{first}/marked", f"{second}/marked"}
                 assert {item.metadata.namespace for item in every.store} == {first, second, third}
                 # An object that no longer matches is gone for who asked for matching ones.
@@ -186,7 +186,7 @@ def test_expired_history_is_read_anew_and_deletions_are_found(
             gate, told = Gate(), list[str]()
             informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], sleep=gate)
             async with running(informer.run()):
-                await asyncio.wait_for(informer.wait_synced(), 60)
+                await asyncio.wait_for(informer.wait_settled(), 60)
                 informer.on_change(note(told))  # type: ignore[arg-type]
                 await asyncio.to_thread(cluster.stop_component, API_SERVER)
                 await until(lambda: gate.waiting)

@@ -250,7 +250,7 @@ def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkeypatch:
         pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
         server = Watched(endless, pages=pages)
         async with informed(server) as (informer, told):
-            await informer.wait_synced()
+            await informer.wait_settled()
             assert told == ["->a0", "a0>-"]
 
     monkeypatch.setattr(watch, "BEGINNING_SECONDS", 0.05)
@@ -271,7 +271,7 @@ def test_pages_that_expire_under_way_are_fetched_in_one_piece() -> None:
 
         server = Expiring(pages={"x": status(410, "Expired", "continue parameter is too old")})
         async with informed(server, use_watch_list=False) as (informer, told):
-            await informer.wait_synced()
+            await informer.wait_settled()
             assert told == ["->a0"]
         assert "limit" not in server.queries[2]
 
@@ -360,7 +360,7 @@ def test_trouble_is_told_until_it_is_over() -> None:
             await until(lambda: informer.trouble)
             assert "you may not" in informer.trouble
             naps.over.set()
-            await informer.wait_synced()
+            await informer.wait_settled()
             assert informer.trouble == ""
 
     asyncio.run(test())
@@ -370,7 +370,7 @@ def test_trouble_that_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -
     async def test() -> None:
         refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED + 3)]
         async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
-            await informer.wait_synced()
+            await informer.wait_settled()
 
     caplog.set_level("INFO", "schedkit")
     asyncio.run(test())
@@ -476,7 +476,7 @@ def test_resource_that_does_not_exist_is_told_once_asked_for_rarely_and_found_wh
             await asyncio.wait_for(informer.wait_settled(), 30)
             assert not informer.synced
             installed.set()
-            await asyncio.wait_for(informer.wait_synced(), 30)
+            await until(lambda: informer.synced)
             assert seen == [("watch things: no such resource (404)", False), ("", False), ("", True)]
             assert told == ["->a0", "->b0"]
         assert is_growing(naps.seconds[:20])
@@ -501,7 +501,7 @@ def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
             await informer.wait_settled()
             assert not informer.synced
             granted.set()
-            await informer.wait_synced()
+            await until(lambda: informer.synced)
             assert seen == [("watch things: you may not (403)", False), ("", False), ("", True)]
             assert told == ["->a0", "->b0"]
 
@@ -514,7 +514,7 @@ def test_refusals_of_a_server_that_has_just_started_are_not_believed() -> None:
         seen: list[str] = []
         async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
             informer.on_sync_change(lambda: seen.append(informer.denied))
-            await informer.wait_synced()
+            await informer.wait_settled()
             assert seen == [""]
 
     asyncio.run(test())

@@ -105,11 +105,6 @@ class Informer(Generic[Item]):
         for stream in self._streams:
             await stream.settled.wait()
 
-    async def wait_synced(self) -> None:
-        """Wait until the store holds everything there is."""
-        for stream in self._streams:
-            await stream.synced.wait()
-
     async def run(self) -> None:
         """Keep the store true until cancelled."""
         async with asyncio.TaskGroup() as group:
