@@ -164,7 +164,9 @@ async def measure_cold_start(cluster: Cluster, session: aiohttp.ClientSession, m
         writes, peak = manager.count("rest_client_requests_total"), manager.peak_megabytes()
         manager.stop()
         if turn < TURNS:
+            await delete_all(session, SCHEDEXTS)  # or the next manager would find its status written
             await empty(session, "default")
+            await add_resources(session)
         if turn:
             plain.append(loop_seconds)
             operator.append(manager_seconds)
@@ -176,17 +178,28 @@ async def measure_cold_start(cluster: Cluster, session: aiohttp.ClientSession, m
     show("operator, requests a resource until settled", f"{writes / RESOURCES:.2f}")
 
 
+async def add_resources(session: aiohttp.ClientSession) -> None:
+    """The SchedExts, without any status."""
+    made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
+    await spread(made, WORKERS)
+
+
 async def empty(session: aiohttp.ClientSession, namespace: str) -> None:
     """Delete a namespace's DaemonSets and wait until they and their events are past."""
-    await send(session, "DELETE", DAEMONSETS.format(namespace), {}, "application/json")
+    await delete_all(session, DAEMONSETS.format(namespace))
+    await asyncio.sleep(3)
+
+
+async def delete_all(session: aiohttp.ClientSession, path: str) -> None:
+    """Delete all objects of a kind in a namespace and wait until they are gone."""
+    await send(session, "DELETE", path, {}, "application/json")
 
     async def is_empty() -> bool:
-        async with session.get(DAEMONSETS.format(namespace), params={"limit": "1"}) as answer:
+        async with session.get(path, params={"limit": "1"}) as answer:
             found: Json = await answer.json()
         return not found["items"]
 
-    await until("the DaemonSets to go", is_empty)
-    await asyncio.sleep(3)
+    await until(f"an end of {path}", is_empty)
 
 
 def make_pod(number: int, uid: str) -> Json:
@@ -328,8 +341,7 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: 
                 manager.stop()
                 controller.stop()
             return
-        made = (send(session, "POST", SCHEDEXTS, make_schedext(n), "application/json") for n in range(RESOURCES))
-        await spread(made, WORKERS)
+        await add_resources(session)
         show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
         if "cold start" in parts:
             await measure_cold_start(cluster, session, manager)
