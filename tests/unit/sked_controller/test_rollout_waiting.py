@@ -34,8 +34,8 @@ class Waiting(Rolling):
 
     def check(self) -> None:
         for node in self.names("nodes"):
-            begun = [pod["metadata"]["name"] for pod in self._pods_on(node) if "containerStatuses" in pod["status"]]
-            assert len(begun) <= 1, f"{begun} run on {node}"
+            running = [pod["metadata"]["name"] for pod in self._pods_on(node) if runs(pod)]
+            assert len(running) <= 1, f"{running} run on {node}"
         reports = map(self.find_report, self.names("nodes"))
         attached = sum(report.get("slot", {}).get("state") == "enabled" for report in reports)
         self.most_idle = max(self.most_idle, len(self.names("nodes")) - attached)
@@ -47,7 +47,7 @@ class Waiting(Rolling):
     def _find_pod(self, node: str) -> dict[str, Any] | None:
         """What runs, or begins to: as kubelets do, what waits goes on when nothing runs any more."""
         there = self._pods_on(node)
-        running = [pod for pod in there if "containerStatuses" in pod["status"]]
+        running = [pod for pod in there if runs(pod)]
         staying = [pod for pod in there if "deletionTimestamp" not in pod["metadata"]]
         if running:
             for pod in (pod for pod in staying if pod not in running):
@@ -73,6 +73,10 @@ class Waiting(Rolling):
             for name, metadata in found.items()
             if (value := metadata.get("labels", {}).get("sked.schedkit.io/next"))
         }
+
+
+def runs(pod: dict[str, Any]) -> bool:
+    return any("running" in found["state"] for found in pod["status"].get("containerStatuses", ()))
 
 
 def make_waiting(cls: type[Waiting] = Waiting) -> Waiting:

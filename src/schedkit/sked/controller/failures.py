@@ -113,6 +113,11 @@ def is_waiting(pod: Pod) -> bool:
     return any(status.name == WAIT and status.state.running for status in pod.status.init_container_statuses)
 
 
+def is_running(pod: Pod) -> bool:
+    """Whether a pod's scheduler runs."""
+    return any(status.state.running for status in pod.status.container_statuses)
+
+
 def has_begun(pod: Pod) -> bool:
     """Whether a pod's scheduler has been started."""
     return any(

@@ -16,6 +16,7 @@ from schedkit.sked.controller.failures import (
     MESSAGE_LENGTH,
     find_failures,
     is_ready,
+    is_running,
     read_node,
     shorten,
     steady_in,
@@ -24,7 +25,7 @@ from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
-from schedkit.sked.controller.slots import find_given, read_next
+from schedkit.sked.controller.slots import find_given, read_next, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
@@ -228,8 +229,9 @@ def _choose_pods(world: World, pods: Iterable[Pod]) -> dict[str, Pod]:
             continue
         if name in by_node and (node := world.nodes.get("", name)):
             found = {_read_slot_of(one): one for one in (by_node[name], pod)}
-            waiter = found.get(read_next(node).value)
-            by_node[name] = found.get(find_given(node, waiter), pod)
+            holder, waiter = found.get(read_slot(node).value), found.get(read_next(node).value)
+            running = pod if is_running(pod) else by_node[name]  # who counts where no label says it
+            by_node[name] = found.get(find_given(node, holder, waiter), running)
         else:
             by_node[name] = pod
     return by_node

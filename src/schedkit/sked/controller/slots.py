@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from schedkit.sked.api.requests import NEXT, NONE, PENDING, SLOT
 from schedkit.sked.controller.claims import Claim
-from schedkit.sked.controller.failures import has_begun
+from schedkit.sked.controller.failures import has_begun, is_running
 from schedkit.sked.controller.objects import Node, Pod
 
 
@@ -103,9 +103,13 @@ def read_next(node: Node) -> Slot:
     return Slot(node.metadata.labels.get(NEXT, ""), node.metadata.annotations.get(NEXT, ""))
 
 
-def find_given(node: Node, waiter: Pod | None) -> str:
-    """The slot that counts on a node: what its label says, or what is to be next, once that no longer waits."""
-    return read_next(node).value if waiter and has_begun(waiter) else read_slot(node).value
+def find_given(node: Node, holder: Pod | None, waiter: Pod | None) -> str:
+    """The slot that counts on a node: what its label says, or what is to be next, once that runs in its place.
+
+    Where both run, as after a reboot, only one of them can be attached, and what the label says is to be that.
+    """
+    took_over = waiter is not None and is_running(waiter) and not (holder and is_running(holder))
+    return read_next(node).value if took_over else read_slot(node).value
 
 
 def decide(
@@ -164,5 +168,6 @@ def next_value(decision: Decision, slot: Slot, occupants: Sequence[Occupant], *,
     if slot.value == mine or (not occupants and not held):
         return mine
     # Two that are there already gain nothing from one more restart.
-    there = any(occupant.claim is decision.winner and occupant.slot == mine for occupant in occupants)
-    return mine if there else PENDING
+    there = (occupant.pod for occupant in occupants if occupant.claim is decision.winner and occupant.slot == mine)
+    # One that has ended, as it met the other, would be started again too late.
+    return mine if any(is_running(pod) or not has_begun(pod) for pod in there) else PENDING

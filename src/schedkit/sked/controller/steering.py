@@ -14,7 +14,15 @@ from schedkit.sked.api.types import NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image, read_start
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import find_waiter
-from schedkit.sked.controller.failures import CRASH_LOOPING, find_pull_fault, has_begun, is_ready, is_waiting, read_node
+from schedkit.sked.controller.failures import (
+    CRASH_LOOPING,
+    find_pull_fault,
+    has_begun,
+    is_ready,
+    is_running,
+    is_waiting,
+    read_node,
+)
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, make_pull_pod
 from schedkit.sked.controller.rolling import (
@@ -177,7 +185,8 @@ class Steering:
             for pod in self._world.pods_of(seen)
             if not pod.metadata.deletion_timestamp
         }
-        there = {node: name for name, node in pods}
+        # Where no label says it, a node has what runs there, and not what waits.
+        there = {node: name for (name, node), pod in sorted(pods.items(), key=lambda found: is_running(found[1]))}
         waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
         failed = {failure.node: failure for failure in failures}
         before, after = self._seen.get(claim.identity, {}), {}
@@ -188,7 +197,7 @@ class Steering:
                 continue
             coming = names.get(read_next(node).value, "")
             waiter = pods.get((coming, name))
-            value = find_given(node, waiter)
+            value = find_given(node, pods.get((names.get(read_slot(node).value, ""), name)), waiter)
             revision = names.get(value, "") if value else there.get(name, "")
             if value and self._taken.get((claim.identity, name)) == value:
                 revision = ""

@@ -1,0 +1,67 @@
+"""Pods that wait for the slot, in trouble: labels by hand, reboots, ejections, quotas, other operators."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.unit.sked_controller.test_kernels import stamp
+from tests.unit.sked_controller.test_rollout_waiting import Waiting, make_waiting, patient, runs
+from tests.unit.sked_controller.test_rollouts import NODES, V1, V2, find_revision
+
+__all__ = ["patient"]
+SLOW = {"minAttachedSeconds": 10**6}  # so that others wait while the first has yet to show that it stays
+
+
+def begin(cluster: Waiting | None = None) -> Waiting:
+    """A cluster in which n1 has the next revision, and its pods wait on n2 and n3."""
+    cluster = cluster or make_waiting()
+    cluster.ask(V2, **SLOW)
+    cluster.work()
+    assert (cluster.images["n1"], sorted(cluster.coming())) == (V2, ["n2", "n3"])
+    return cluster
+
+
+def find_pods(cluster: Waiting, node: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What runs on a node, and what waits there."""
+    pods = cluster._pods_on(node)
+    (running,) = (pod for pod in pods if runs(pod))
+    (waiting,) = (pod for pod in pods if not runs(pod))
+    return running, waiting
+
+
+def end(cluster: Waiting, pod: dict[str, Any]) -> None:
+    """What a kubelet says of a scheduler that ended, as another one was attached."""
+    ended = {"exitCode": 1, "reason": "Error", "startedAt": stamp(cluster.now), "finishedAt": stamp(cluster.now)}
+    found = {"name": "scx", "restartCount": 1, "lastState": {"terminated": ended}}
+    found["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
+    cluster.logs[pod["metadata"]["name"]] = ""
+    cluster.change("pods", pod["metadata"]["name"], status={"phase": "Running", "containerStatuses": [found]})
+
+
+def test_node_whose_label_is_taken_away_has_what_runs_and_not_what_waits() -> None:
+    cluster = begin()
+    before = {node: find_pods(cluster, node)[0]["metadata"]["uid"] for node in ("n2", "n3")}
+    for node in before:
+        cluster.label(node, slot=None)
+    cluster.work()
+    assert {node: find_pods(cluster, node)[0]["metadata"]["uid"] for node in before} == before
+    assert cluster.most_idle == 1
+
+
+def test_reboot_while_a_pod_waits_is_no_failure_of_its_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = begin()
+    old, new = find_pods(cluster, "n2")
+    # Both begin, as the kernel has nothing; the old one is first.
+    begun = {"phase": "Running"} | cluster._start(V2)
+    cluster.change("pods", new["metadata"]["name"], status=begun)
+    cluster.run()
+    end(cluster, new)
+    cluster.work()
+    assert (cluster.rollout["phase"], cluster.rollout.get("failedRevision")) == ("Progressing", None)
+    assert find_pods(cluster, "n2")[0]["metadata"]["uid"] == old["metadata"]["uid"]
+    monkeypatch.setattr("schedkit.sked.controller.steering.WAITER_SECONDS", timedelta(seconds=0))
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+    assert (cluster.most_idle, cluster.coming()) == (1, {})
