@@ -8,6 +8,7 @@ import pytest
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_rollout_waiting import Waiting, make_waiting, patient, runs
 from tests.unit.sked_controller.test_rollouts import NODES, V1, V2, find_revision
+from tests.unit.sked_controller.world import refusal
 
 __all__ = ["patient"]
 SLOW = {"minAttachedSeconds": 10**6}  # so that others wait while the first has yet to show that it stays
@@ -65,3 +66,50 @@ def test_reboot_while_a_pod_waits_is_no_failure_of_its_revision(monkeypatch: pyt
     cluster.run_until("Complete")
     assert cluster.images == dict.fromkeys(NODES, V2)
     assert (cluster.most_idle, cluster.coming()) == (1, {})
+
+
+def eject(cluster: Waiting, node: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Have a node's kernel eject what runs there; what waits sees the slot free, and is about to begin."""
+    old, new = find_pods(cluster, node)
+    init = {"name": "wait-for-slot", "state": {"terminated": {"exitCode": 0}}}
+    cluster.change("pods", new["metadata"]["name"], status={"phase": "Pending", "initContainerStatuses": [init]})
+    end(cluster, old)
+    report, seq = cluster.find_report(node), 9
+    left = {"ops": "scx_rusty", "time": stamp(cluster.now), "enableSeq": seq}
+    slot = {"told": report["slot"]["told"], "state": "disabled", "enableSeq": seq}
+    cluster.put("schedextnodes", {"metadata": {"name": node}, "status": report | {"slot": slot, "lastDetach": left}})
+    return old, new
+
+
+@pytest.mark.parametrize("seen_last", [0, 1])
+def test_quarantine_is_about_what_was_ejected_and_not_about_what_begins_in_its_place(seen_last: int) -> None:
+    cluster = make_waiting()
+    cluster.apply_resource("one", sched=V2, rollout=SLOW, quarantine={"afterEjections": 1})
+    cluster.work()
+    name = eject(cluster, "n2")[seen_last]["metadata"]["name"]
+    pod = cluster.get("pods", name)
+    cluster.remove("pods", name)
+    cluster.put("pods", pod)
+    cluster.run()
+    note = cluster.get("nodes", "n2")["metadata"]["annotations"]["sked.schedkit.io/quarantine"]
+    assert f'"revision":"{find_revision(cluster, V1)}"' in note
+    cluster.work()
+    assert cluster.rollout["phase"] == "Progressing", "what waited has not failed"
+    assert "n2" not in cluster.coming()
+
+
+def test_ejection_is_told_beside_the_failure_of_what_waits() -> None:
+    cluster = make_waiting()
+    cluster.waiter_fault = "unauthorized"
+    cluster.ask(V2, **SLOW)
+    cluster.work()
+    node = min(cluster.coming())
+    old, new = find_pods(cluster, node)
+    waits = dict(new["status"])
+    eject(cluster, node)
+    cluster.change("pods", new["metadata"]["name"], status=waits)
+    cluster.refusals["label"] = refusal(403, "Forbidden")  # else it is moved at once
+    cluster.run()
+    failures = cluster.get("schedexts", "one")["status"]["failures"]
+    told = {found["pod"]: found["reason"] for found in failures if found["node"] == node}
+    assert told == {old["metadata"]["name"]: "Ejected", new["metadata"]["name"]: "PullFailed"}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from schedkit.sked.api.conditions import Reason
-from schedkit.sked.api.requests import make_slot
 from schedkit.sked.api.types import NodeCounts, NodeFailure
 from schedkit.sked.controller.attachment import Judgement, NodeState
 from schedkit.sked.controller.daemonsets import follows_slot
@@ -25,7 +24,7 @@ from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
-from schedkit.sked.controller.slots import find_given, read_next, read_slot
+from schedkit.sked.controller.slots import find_given, read_next, read_slot, read_slot_of
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
@@ -169,7 +168,8 @@ def _add_kernels(
     failures: list[NodeFailure], bad: Mapping[str, Judgement], by_node: Mapping[str, Pod]
 ) -> list[NodeFailure]:
     """The failures of pods, with what the kernels say: that a scheduler ends again and again is only half of it."""
-    known = {failure.node: failure for failure in failures}
+    pods = {pod.metadata.name for pod in by_node.values()}  # of what waits beside them its own failure is told
+    known = {failure.node: failure for failure in failures if failure.pod in pods}
     added = {}
     for name, found in bad.items():
         of_pod = known.get(name)
@@ -182,7 +182,7 @@ def _add_kernels(
         added[name] = NodeFailure(
             node=name, pod=pod.metadata.name if pod else "", reason=REASONS[found.state], message=message
         )
-    kept = [failure for failure in failures if failure.node not in added]
+    kept = [failure for failure in failures if failure.node not in added or failure.pod not in pods]
     return sorted([*kept, *added.values()], key=lambda failure: (failure.node, failure.pod))
 
 
@@ -228,18 +228,13 @@ def _choose_pods(world: World, pods: Iterable[Pod]) -> dict[str, Pod]:
         if pod.metadata.deletion_timestamp:
             continue
         if name in by_node and (node := world.nodes.get("", name)):
-            found = {_read_slot_of(one): one for one in (by_node[name], pod)}
+            found = {read_slot_of(one): one for one in (by_node[name], pod)}
             holder, waiter = found.get(read_slot(node).value), found.get(read_next(node).value)
             running = pod if is_running(pod) else by_node[name]  # who counts where no label says it
             by_node[name] = found.get(find_given(node, holder, waiter), running)
         else:
             by_node[name] = pod
     return by_node
-
-
-def _read_slot_of(pod: Pod) -> str:
-    owner = pod.metadata.controller
-    return make_slot(Key(pod.metadata.namespace, owner.name)) if owner else ""
 
 
 def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:

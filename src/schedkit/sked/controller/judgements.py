@@ -9,6 +9,7 @@ from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.reports import NodeReport
 from schedkit.sked.controller.sight import Sight
+from schedkit.sked.controller.slots import read_slot_of
 from schedkit.sked.kube.objects import Key
 
 TOLD = (NodeState.ATTACHED, NodeState.FOREIGN, NodeState.EJECTED, NodeState.UNFIT)
@@ -21,6 +22,7 @@ class Change(NamedTuple):
     node: str
     after: Judgement
     started: datetime | None  # since when its scheduler runs
+    slot: str  # what the label says where that has the node
 
 
 class _Judged(NamedTuple):
@@ -98,7 +100,9 @@ class Judgements:
         self._learn(digest, after)
         told, first_look = (known.told, known.first_look) if known else (None, now)
         if known and _is_news(after, told, first_look):
-            self._changes.setdefault(claim.owner, {})[name] = Change(name, after, read_start(pod))
+            self._changes.setdefault(claim.owner, {})[name] = Change(
+                name, after, read_start(pod), read_slot_of(pod) if pod else ""
+            )
         if after.state in TOLD:
             told = _name(after)
         elif after.state is not NodeState.UNKNOWN:

@@ -14,7 +14,7 @@ from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.crash_logs import CrashLogs
 from schedkit.sked.controller.execute import Executor
-from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash, is_waiting
+from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
 from schedkit.sked.controller.health import Health, examine
 from schedkit.sked.controller.judgements import Change, Judgements
 from schedkit.sked.controller.plan import (
@@ -276,9 +276,7 @@ class Reconciler:
             if asked is None or claim is None or claim.owner != key:
                 continue
             if self._ejections.count(claim.identity, change.node, asked, self._now()):
-                there = self._world.occupants(change.node)
-                owners = (occupant.slot for occupant in there if not is_waiting(occupant.pod))
-                revision = self._world.find_revision(claim, next(iter(owners), ""))
+                revision = self._world.find_revision(claim, change.slot)
                 note = make_note(key, revision, asked, change.after.message, self._now())
                 self._wiring.note_quarantine(change.node, note)
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from schedkit.sked.api.requests import NEXT, NONE, PENDING, SLOT
+from schedkit.sked.api.requests import NEXT, NONE, PENDING, SLOT, make_slot
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.failures import has_begun, is_running
 from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.kube.objects import Key
 
 
 class Slot(NamedTuple):
@@ -96,6 +97,12 @@ def read_slot(node: Node) -> Slot:
     value = node.metadata.labels.get(SLOT)
     # An empty value keeps all that follow the label off the node, as the word for it does.
     return Slot(NONE if value == "" else value or "", node.metadata.annotations.get(SLOT, ""))
+
+
+def read_slot_of(pod: Pod) -> str:
+    """What the label says where the DaemonSet of a pod has the slot."""
+    owner = pod.metadata.controller
+    return make_slot(Key(pod.metadata.namespace, owner.name)) if owner else ""
 
 
 def read_next(node: Node) -> Slot:

@@ -188,7 +188,7 @@ class Steering:
         # Where no label says it, a node has what runs there, and not what waits.
         there = {node: name for (name, node), pod in sorted(pods.items(), key=lambda found: is_running(found[1]))}
         waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
-        failed = {failure.node: failure for failure in failures}
+        failed = {(failure.node, failure.pod): failure for failure in failures if failure.pod}
         before, after = self._seen.get(claim.identity, {}), {}
         places = self._find_quarantined(claim)
         for name, judgement in judged.items():
@@ -205,7 +205,9 @@ class Steering:
             skipped = self._is_skipped(node, judgement)
             seen = after[name] = _remember(before.get(name), revision, pod, judgement, skipped, now)
             seen = after[name] = _remember_coming(before.get(name), seen, coming, now)
-            place = _make_place(claim, node, seen, pod, judgement, failed.get(name), skipped, now)
+            place = _make_place(
+                claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
+            )
             place = _note_waiting(place, seen, waiter, waits, now)
             pulls = claim.owner not in self._without_pulls
             places.append(_note_pull(claim, place, pod, revisions, pullers, now) if pulls else place)
@@ -304,7 +306,7 @@ def _make_place(
     began = (given_at, min(read_start(pod) or given_at, now), seen.well_at or given_at)
     failed_at = max(began) + _read_timeout(claim)
     state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
-    if failure and failure.pod and pod and failure.pod == pod.metadata.name:
+    if failure:
         message = failure.message
         if failure.reason in BROKEN:
             state, reason = PlaceState.FAILED, failure.reason

@@ -19,7 +19,16 @@ from schedkit.sked.controller.quarantine import is_over, read_quarantine
 from schedkit.sked.controller.reports import NodeReport, QuarantineNote
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.slots import NOWHERE, Assignment, Decision, Occupant, Standing, decide, read_slot
+from schedkit.sked.controller.slots import (
+    NOWHERE,
+    Assignment,
+    Decision,
+    Occupant,
+    Standing,
+    decide,
+    read_slot,
+    read_slot_of,
+)
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
@@ -551,7 +560,7 @@ class World:
                 claim = self.find_claim(seen) if not seen.metadata.deletion_timestamp else None
             # Anybody can write an owner that was never there, but only who may do anything to nodes a privileged pod.
             if claim or any(container.security_context.privileged for container in pod.spec.containers):
-                yield Occupant(pod, claim, make_slot(Key(pod.metadata.namespace, owner.name)))
+                yield Occupant(pod, claim, read_slot_of(pod))
 
 
 def about(namespace: str, uid: str) -> str:
