@@ -113,3 +113,35 @@ def test_ejection_is_told_beside_the_failure_of_what_waits() -> None:
     failures = cluster.get("schedexts", "one")["status"]["failures"]
     told = {found["pod"]: found["reason"] for found in failures if found["node"] == node}
     assert told == {old["metadata"]["name"]: "Ejected", new["metadata"]["name"]: "PullFailed"}
+
+
+def find_waiter(cluster: Waiting, image: str) -> dict[str, Any]:
+    pod = cluster.get("daemonsets", find_revision(cluster, image))["spec"]["template"]["spec"]
+    (waiter,) = pod["initContainers"]
+    return dict(waiter)
+
+
+def test_image_that_somebody_else_wrote_is_not_waited_with() -> None:
+    cluster = make_waiting()
+    before = find_waiter(cluster, V1)
+    found = cluster.get("daemonsets", find_revision(cluster, V1))
+    pod = found["spec"]["template"]["spec"]
+    theirs = before | {"image": "example.com/evil:1", "command": ["/evil"]}
+    spec = found["spec"] | {"template": found["spec"]["template"] | {"spec": pod | {"initContainers": [theirs]}}}
+    cluster.change("daemonsets", found["metadata"]["name"], spec=spec)
+    cluster.work()
+    assert find_waiter(cluster, V1) == before
+
+
+def test_what_waits_asks_for_what_its_scheduler_does_as_a_quota_wants_it_of_every_container() -> None:
+    cluster = make_waiting()
+    asked = {"limits": {"cpu": "1000m", "memory": "16Mi"}, "requests": {"cpu": "100m"}}
+    cluster.apply_resource("one", sched=V2, rollout=SLOW, resources=asked)
+    cluster.work()
+    resources = find_waiter(cluster, V2)["resources"]
+    assert resources == {"limits": {"cpu": "1000m", "memory": "67108864"}, "requests": {"cpu": "100m"}}
+    found = cluster.get("daemonsets", find_revision(cluster, V2))
+    # As an API server writes it.
+    resources["limits"]["cpu"] = "1"
+    cluster.change("daemonsets", found["metadata"]["name"], spec=found["spec"])
+    assert not [write for write in cluster.work() if write.startswith("apply daemonsets")]

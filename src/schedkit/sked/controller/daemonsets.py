@@ -41,6 +41,7 @@ FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself c
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
 HASH_LENGTH = 10
+WAITER_BYTES = 64 << 20  # of memory, with which waiting works anywhere
 
 
 def make_daemonset(
@@ -108,12 +109,17 @@ def read_claim(daemonset: DaemonSet) -> str:
     return daemonset.metadata.labels.get(CLAIM) or daemonset.metadata.name
 
 
-def make_waiter(image: str) -> InitContainer:
+def make_waiter(image: str, resources: ResourceRequirements | None) -> InitContainer:
     """What keeps a pod waiting until the kernel's slot is free: so its pod can be there before the one before it goes.
 
     It looks at the kernel alone, which takes no privilege, and its image is the agent's: that is on every node.
+    `resources` are the scheduler's: a quota may ask for them of every container, and as this one ends before the
+    scheduler starts, the pod takes no more than before.
     """
-    return InitContainer(WAIT, image, ("/usr/bin/sked-wait",), "IfNotPresent", RestrictedSecurity())
+    least = (resources.limits if resources else {}).get("memory")
+    if resources and least is not None and (parse_quantity(least) or 0) < WAITER_BYTES:
+        resources = msgspec.structs.replace(resources, limits=resources.limits | {"memory": str(WAITER_BYTES)})
+    return InitContainer(WAIT, image, ("/usr/bin/sked-wait",), resources, "IfNotPresent", RestrictedSecurity())
 
 
 def find_waiter(daemonset: DaemonSet | None) -> InitContainer | None:
@@ -246,6 +252,7 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
     pod = replace(
         pod,
         containers=containers,
+        init_containers=tuple(replace(item, resources=_normalise(item.resources)) for item in pod.init_containers),
         affinity=pod.affinity or Affinity(),
         volumes=complete_volumes(pod.volumes),
     )

@@ -95,6 +95,7 @@ class InitContainer(Model, frozen=True):
     name: str = ""
     image: str = ""
     command: tuple[str, ...] = ()
+    resources: ResourceRequirements | None = None
     image_pull_policy: str = ""
     security_context: RestrictedSecurity | None = None
 

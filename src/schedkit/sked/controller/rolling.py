@@ -65,15 +65,15 @@ def plan_revisions(
     current = known.current_revision if known else ""
     if wanted is not None and revisions.find(target) is None:
         image = world.sight.find_agent_image()
-        made = _make(world, claim, target, current, make_waiter(image) if image else None)
+        waiter = make_waiter(image, claim.workload.resources) if image else None
+        made = _make(world, claim, target, current, waiter)
         return replace(revisions, apply=fit(made, judgement, None, ()))
     if known is None:
         return revisions  # what is there stays as it is until it is noted down which one is stable
     # Who is not stable gives up free nodes before somebody else takes them.
     for found in sorted(seen, key=lambda item: item.metadata.name == current):
         name = found.metadata.name
-        # What its pods wait with stays, too: an upgrade of sked is no reason to write thousands of pods again.
-        made = _make(world, claim, name, current, find_waiter(found))
+        made = _make(world, claim, name, current, _update_waiter(world, found))
         is_asked_for = name == target and not chosen and wanted is not None
         asked = fit(made, judgement, None, ()) if is_asked_for else _keep_work(made, found)
         left_so = written.get(found.metadata.uid) == (found.metadata.generation, asked)
@@ -178,6 +178,18 @@ def _make(world: World, claim: Claim, name: str, current: str, waiter: InitConta
     own = make_slot(Key(claim.key.namespace, name))
     slots = (own, *world.find_short_name(claim)) if name == current else (own,)
     return make_daemonset(claim, slots, name=name, takes_free=name == current, waiter=waiter)
+
+
+def _update_waiter(world: World, found: DaemonSet) -> InitContainer | None:
+    """What a revision's pods wait with, if they do: of an image that an agent still has, or else of the newest.
+
+    After an upgrade of sked a node that joins may not get the old one any more. Pods that are there stay as they are.
+    """
+    waiter, sight = find_waiter(found), world.sight
+    if waiter is None:
+        return None
+    image = waiter.image if sight.has_agent_of(waiter.image) else sight.find_agent_image() or waiter.image
+    return make_waiter(image, found.spec.template.spec.containers[0].resources)
 
 
 def _keep_work(made: DaemonSet, found: DaemonSet) -> DaemonSet | None:

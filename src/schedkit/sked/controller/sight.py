@@ -46,6 +46,10 @@ class Sight:
         found = Counter(agent.public_image for agent in self.agents if agent.is_ready)
         return max(found, key=lambda image: (found[image], image), default="")
 
+    def has_agent_of(self, image: str) -> bool:
+        """Whether an agent is made of an image."""
+        return any(agent.public_image == image for agent in self.agents)
+
     def find_fresh(self, node: Node) -> NodeReport | None:
         """What a node's kernel does now, where that is known."""
         name = node.metadata.name
