@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from tests.unit.sked_controller.cluster import Cluster
 from tests.unit.sked_controller.test_kernels import stamp
+from tests.unit.sked_controller.test_namespaces import make_cluster as make_theirs
 from tests.unit.sked_controller.test_rollout_waiting import Waiting, make_waiting, patient, runs
 from tests.unit.sked_controller.test_rollouts import NODES, V1, V2, find_revision
 from tests.unit.sked_controller.world import refusal
@@ -145,3 +147,48 @@ def test_what_waits_asks_for_what_its_scheduler_does_as_a_quota_wants_it_of_ever
     resources["limits"]["cpu"] = "1"
     cluster.change("daemonsets", found["metadata"]["name"], spec=found["spec"])
     assert not [write for write in cluster.work() if write.startswith("apply daemonsets")]
+
+
+NEXT = "sked.schedkit.io/next"
+
+
+def test_label_that_a_person_wrote_lets_nobody_wait() -> None:
+    cluster = make_waiting()
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    before = cluster.pod_uids()
+    cluster.label("n1", **{NEXT: f"default.{find_revision(cluster, V1)}"})
+    cluster.work()
+    assert (cluster.coming(), cluster.pod_uids()) == ({}, before)
+    assert NEXT not in cluster.get("nodes", "n1")["metadata"]["annotations"]
+    assert not cluster.work()
+
+
+def test_label_of_who_waits_goes_where_it_is_all_that_is_left() -> None:
+    cluster = Waiting()
+    cluster.add_node("n1", {NEXT: "default.gone"})
+    cluster.run()
+    assert cluster.coming() == {}
+    assert not cluster.work()
+
+
+def test_label_of_who_waits_is_left_to_who_carries_out_what_has_the_node() -> None:
+    """Two operators that each took away what the other wrote would not end."""
+    cluster = make_theirs("theirs", "mine")
+    label_theirs(cluster)
+    assert not [write for write in cluster.work() if write.startswith("label")]
+
+
+def test_label_of_who_waits_goes_with_the_node() -> None:
+    cluster = make_theirs("mine", "theirs")
+    label_theirs(cluster)
+    cluster.work()
+    metadata = cluster.get("nodes", "n1")["metadata"]
+    assert (cluster.slots(), NEXT in metadata["labels"]) == ({"n1": "default.mine"}, False)
+
+
+def label_theirs(cluster: Cluster) -> None:
+    """What another operator does to a node on which its next revision is to wait."""
+    said = {"sked.schedkit.io/slot": "other.theirs", NEXT: "other.theirs-2"}
+    metadata = cluster.get("nodes", "n1")["metadata"]
+    cluster.change("nodes", "n1", metadata=metadata | {"labels": metadata["labels"] | said, "annotations": said})

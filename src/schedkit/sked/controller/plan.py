@@ -7,7 +7,7 @@ from datetime import datetime
 from schedkit.errors import SchedkitError
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.names import KIND
-from schedkit.sked.api.requests import QUARANTINE
+from schedkit.sked.api.requests import NONE, QUARANTINE
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import ON_DELETE, SchedExt
 from schedkit.sked.controller.attachment import parse_time
@@ -217,12 +217,17 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     # Nobody waits where another one is leaving already.
     coming = world.find_coming(name) if value == slot.value else ""
     said = read_next(node)
-    comes_as_said = said == Slot(coming, coming) if coming else not said.written
+    fills = world.is_ours_to_fill(name)
+    if not fills:
+        coming = said.written
+    elif said.reserved and not coming:
+        coming = NONE  # what a person wrote here has to become ours before it can be taken away
+    comes_as_said = not fills or said == Slot(coming, coming)
     noted = node.metadata.annotations.get(QUARANTINE, "") == quarantine
     as_it_is = slot == Slot(value, value) and noted and comes_as_said
     write = not as_it_is and _is_ours_to_label(world, name, slot)
     if decision.reserved:  # what a person wrote stays; who waited for the slot does not get it
-        value, write = "", bool(said.written)
+        value, write = "", not comes_as_said
     return SlotPlan(value, coming, quarantine, write, min(going, default=None))
 
 

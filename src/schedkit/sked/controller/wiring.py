@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from schedkit.sked.api.requests import QUARANTINE, SLOT
+from schedkit.sked.api.requests import QUARANTINE
 from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
@@ -305,7 +305,7 @@ class Wiring:
         for owner in world.refresh(name):
             self._wake_soon(owner)
         node = world.nodes.get("", name)
-        labelled = node is not None and (SLOT in node.metadata.labels or SLOT in node.metadata.annotations)
+        labelled = node is not None and (any(read_slot(node)) or any(read_next(node)))
         if was_decided or labelled or world.is_decided(name):
             self._wake_node(name)
         self._look_at_report(name)

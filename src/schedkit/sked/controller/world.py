@@ -185,6 +185,11 @@ class World:
         known = self._find_assignment(decision.winner) if decision.winner and not decision.reserved else None
         return known.coming.get(node, "") if known else ""
 
+    def is_ours_to_fill(self, node: str) -> bool:
+        """Whether this operator says whose pod waits on a node: it carries out what has it, or nobody has it."""
+        winner = self.decision(node).winner
+        return winner is None or self.manages(winner.owner)
+
     def forget_assignments(self, resource: Key) -> None:
         """A resource is gone, or has other pools."""
         known = {claim.identity: claim.name for claim in self.placement.claims(resource)}
