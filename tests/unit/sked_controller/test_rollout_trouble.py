@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.verification import Failure
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_rollouts import BAD, NODES, QUICK, V1, V2, Rolling, find_revision, make_rolling
@@ -288,3 +289,51 @@ def test_opting_out_midway_and_another_operator_restart_nothing() -> None:
     cluster.work()
     cluster = NodesFirst(cluster)
     assert [write for write in cluster.work() if write.startswith("label")] == []
+
+
+# --- images that cannot be brought to a node before its scheduler leaves --------------------------------------------
+
+
+def test_node_without_room_for_a_pod_that_pulls_goes_without() -> None:
+    class Full(Rolling):
+        def _pull(self) -> bool:
+            for pod in list(self.objects["pods"].values()):
+                if PULL in pod["metadata"]["labels"] and pod["status"]["phase"] == "Pending":
+                    status = {
+                        "phase": "Failed",
+                        "reason": "OutOfpods",
+                        "message": "Node didn't have enough resource: pods",
+                    }
+                    self.change("pods", pod["metadata"]["name"], status=status)
+            return False
+
+    cluster = make_rolling(cls=Full)
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+
+
+def test_pod_of_somebody_else_under_the_name_of_one_that_pulls_stops_nothing() -> None:
+    cluster = make_rolling()
+    cluster.refusals["create pods"] = refusal(409, "AlreadyExists")
+    cluster.ask(V2)
+    cluster.run()
+    assert cluster.images == dict.fromkeys(NODES, V1), "it may only not have been seen yet"
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+
+
+def test_label_alone_makes_no_pod_one_that_pulls() -> None:
+    cluster = make_rolling()
+    cluster.ask(V2, steps=ONE_CANARY, attachTimeoutSeconds=120)
+    cluster.run_until("Paused")
+    state = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    status = {"phase": "Running", "containerStatuses": [{"name": "theirs", "state": state}]}
+    first = cluster.get("daemonsets", find_revision(cluster, V1))["metadata"]
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": first["name"], "uid": first["uid"]}
+    metadata = {"name": "theirs", "labels": {PULL: find_revision(cluster, V2)}, "ownerReferences": [owner]}
+    cluster.put("pods", {"metadata": metadata, "spec": {"nodeName": "n4"}, "status": status})
+    cluster.now += timedelta(minutes=9)
+    cluster.annotate(promote="now")
+    cluster.run_until("Complete")
+    assert "theirs" in cluster.names("pods")

@@ -66,13 +66,14 @@ class Executor:
         """Delete a pod of an older spec, so that its DaemonSet makes one of the newest."""
         await self._delete(PODS, pod.metadata)
 
-    async def pull(self, pod: PullPod) -> None:
-        """Have an image brought to a node."""
+    async def pull(self, pod: PullPod) -> bool:
+        """Have an image brought to a node; not where a pod has the name that has not been seen yet, or is another's."""
         self._fence()
         try:
             await self._client.create(PODS, Object, pod, namespace=pod.metadata.namespace)
         except ApiAlreadyExistsError:
-            return  # it is there, and has not been seen yet
+            return False
+        return True
 
     async def write_slot(self, node: Node, value: str, quarantine: str = "", coming: str = "") -> None:
         """Say on a node who has its slot and who waits for it, or nothing; refused when the node changed since then."""

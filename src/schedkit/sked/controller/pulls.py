@@ -12,6 +12,7 @@ from schedkit.sked.controller.failures import MESSAGE_LENGTH, find_pull_fault, h
 from schedkit.sked.controller.objects import DAEMONSETS, DaemonSet, Pod, PullSecret, RestrictedSecurity
 from schedkit.sked.kube.objects import Model, ObjectMeta, OwnerReference
 
+DEADLINE_EXCEEDED = "DeadlineExceeded"  # the kubelet's word for a pod that took longer than it may
 PULL = "sked.schedkit.io/pull"  # on such a pod: the revision whose image it pulls
 
 
@@ -48,6 +49,11 @@ class PullPod(Model, frozen=True, omit_defaults=False):
     kind: str = "Pod"
 
 
+def name_pull_pod(revision: str, node: str) -> str:
+    """The name of the pod that brings a revision's image to a node."""
+    return f"{revision}-pull-{hashlib.sha256(node.encode()).hexdigest()[:10]}"
+
+
 def make_pull_pod(revision: DaemonSet, node: str) -> PullPod:
     """The pod that brings a revision's image to a node; it goes with the revision."""
     metadata, template = revision.metadata, revision.spec.template.spec
@@ -55,10 +61,9 @@ def make_pull_pod(revision: DaemonSet, node: str) -> PullPod:
     owner = OwnerReference(
         api_version=DAEMONSETS.api_version, kind=DAEMONSETS.kind, name=metadata.name, uid=metadata.uid
     )
-    digest = hashlib.sha256(node.encode()).hexdigest()[:10]
     return PullPod(
         ObjectMeta(
-            name=f"{metadata.name}-pull-{digest}",
+            name=name_pull_pod(metadata.name, node),
             namespace=metadata.namespace,
             labels=MANAGED_BY | {PULL: metadata.name},
             owner_references=(owner,),
@@ -69,6 +74,13 @@ def make_pull_pod(revision: DaemonSet, node: str) -> PullPod:
             template.image_pull_secrets,
         ),
     )
+
+
+def was_rejected(pod: Pod) -> bool:
+    """Whether a node did not take a pod, as it has no room for one more: that tells nothing of its image."""
+    status = pod.status
+    ended = status.phase == "Failed" and not has_begun(pod) and not find_pull_fault(pod)
+    return ended and status.reason != DEADLINE_EXCEEDED
 
 
 def find_refusal(pod: Pod) -> str:

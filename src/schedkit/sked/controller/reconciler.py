@@ -47,6 +47,7 @@ AT_ONCE = 16  # pods that bring images, made or removed
 RETRY_SECONDS = 60.0  # when only somebody else can fix it, and nothing will tell us
 
 Item = TypeVar("Item")
+Done = TypeVar("Done")
 _logger = logging.getLogger(__name__)
 
 
@@ -258,7 +259,9 @@ class Reconciler:
     async def _pull(self, claim: Claim, steered: Steered) -> None:
         """Have images brought to nodes; where that is not allowed, nodes are moved without."""
         try:
-            await _do_all(self._executor.pull, steered.pull)
+            made = await _do_all(self._executor.pull, steered.pull)
+            if self._steering.note_pulls(claim, steered.pull, made, self._now()):
+                self._wiring.wake(claim.owner)
             await _do_all(self._executor.evict, steered.drop)
         except ApiError as error:
             if not error.is_permanent:
@@ -321,10 +324,12 @@ class Reconciler:
         return completed
 
 
-async def _do_all(do: Callable[[Item], Awaitable[None]], items: Sequence[Item]) -> None:
+async def _do_all(do: Callable[[Item], Awaitable[Done]], items: Sequence[Item]) -> list[Done]:
     """Do one thing to many objects, some at a time: one after the other, nodes would wait for it."""
+    done: list[Done] = []
     for first in range(0, len(items), AT_ONCE):
-        await asyncio.gather(*map(do, items[first : first + AT_ONCE]))
+        done += await asyncio.gather(*map(do, items[first : first + AT_ONCE]))
+    return done
 
 
 def _explain(key: Key, error: ApiError) -> Trouble:

@@ -24,7 +24,7 @@ from schedkit.sked.controller.failures import (
     read_node,
 )
 from schedkit.sked.controller.objects import Node, Pod
-from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, make_pull_pod
+from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, make_pull_pod, name_pull_pod, was_rejected
 from schedkit.sked.controller.rolling import (
     RevisionPlan,
     find_newest,
@@ -41,6 +41,7 @@ from schedkit.sked.kube.objects import Key
 
 Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
 WAITER_SECONDS = timedelta(seconds=60)  # for so long a pod is waited for that is to wait for the slot
+UNSEEN = timedelta(seconds=60)  # for so long a pod may be there before it is seen
 BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
 
 
@@ -81,6 +82,7 @@ class Steering:
         # by the next look another node may be first.
         self._taken: dict[tuple[Identity, str], str] = {}
         self._without_pulls: set[Key] = set()  # resources for which no pods may be made
+        self._names_taken: dict[tuple[Identity, str], datetime] = {}  # of pods that pull, and since when
 
     def steer(
         self,
@@ -128,6 +130,7 @@ class Steering:
             (seen.metadata.name, pod.spec.node_name): pod
             for seen in revisions.seen
             for pod in self._world.pods.find(PULL, str(seen.metadata.key))
+            if any(owner.uid == seen.metadata.uid for owner in pod.metadata.owner_references)
         }
 
     def _plan_pulls(
@@ -148,9 +151,19 @@ class Steering:
         self._without_pulls.add(resource)
         return is_new
 
+    def note_pulls(self, claim: Claim, pods: Iterable[PullPod], made: Iterable[bool], now: datetime) -> bool:
+        """Take in which pods that pull could not be made, as there is one of their name; whether any is new."""
+        known = len(self._names_taken)
+        for pod, is_made in zip(pods, made, strict=True):
+            if not is_made:
+                self._names_taken.setdefault((claim.identity, pod.metadata.name), now)
+        return len(self._names_taken) > known
+
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
         self._without_pulls.discard(resource)
+        for taken in [taken for taken in self._names_taken if taken[0][0] == resource]:
+            del self._names_taken[taken]
         for identity in [identity for identity in self._seen if identity[0] == resource]:
             del self._seen[identity]
         for key in [key for key in self._taken if key[0][0] == resource]:
@@ -209,10 +222,33 @@ class Steering:
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
             place = _note_waiting(place, seen, waiter, waits, now)
-            pulls = claim.owner not in self._without_pulls
-            places.append(_note_pull(claim, place, pod, revisions, pullers, now) if pulls else place)
+            if claim.owner not in self._without_pulls:
+                place = self._note_pull(claim, place, pod, revisions, pullers, now)
+            places.append(place)
         self._seen[claim.identity] = after
         return places
+
+    def _note_pull(
+        self, claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
+    ) -> Place:
+        """A node, knowing whether the image of the new revision is there."""
+        wanted = revisions.find(revisions.target)
+        if wanted is None or place.revision == revisions.target:
+            return place
+        if pod and read_image(pod) == wanted.spec.template.spec.containers[0].image:
+            return place  # it runs it already, with other arguments
+        puller = pullers.get((revisions.target, place.name))
+        named = claim.identity, name_pull_pod(revisions.target, place.name)
+        if puller is None and (taken_at := self._names_taken.get(named)):
+            # Somebody else's pod has its name: that is no reason to wait for ever.
+            return replace(place, pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
+        self._names_taken.pop(named, None)
+        if puller is None or has_begun(puller) or was_rejected(puller):
+            return replace(place, pulled=puller is not None)
+        since = parse_time(puller.metadata.creation_timestamp) or now
+        late = now >= since + _read_timeout(claim)
+        refusal = find_refusal(puller) or "it takes too long"
+        return replace(place, pulled=False, unpullable=refusal if late else "", failed_at=since + _read_timeout(claim))
 
     def _find_quarantined(self, claim: Claim) -> list[Place]:
         """The nodes where a revision failed so often that they are left without a scheduler."""
@@ -336,21 +372,3 @@ def _make_place(
 def _read_timeout(claim: Claim) -> timedelta:
     asked = claim.rollout.attach_timeout_seconds if claim.rollout else None
     return timedelta(seconds=ATTACH_TIMEOUT_SECONDS if asked is None else asked)
-
-
-def _note_pull(
-    claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
-) -> Place:
-    """A node, knowing whether the image of the new revision is there."""
-    wanted = revisions.find(revisions.target)
-    if wanted is None or place.revision == revisions.target:
-        return place
-    if pod and read_image(pod) == wanted.spec.template.spec.containers[0].image:
-        return place  # it runs it already, with other arguments
-    puller = pullers.get((revisions.target, place.name))
-    if puller is None or has_begun(puller):
-        return replace(place, pulled=puller is not None)
-    since = parse_time(puller.metadata.creation_timestamp) or now
-    late = now >= since + _read_timeout(claim)
-    refusal = find_refusal(puller) or "it takes too long"
-    return replace(place, pulled=False, unpullable=refusal if late else "", failed_at=since + _read_timeout(claim))
