@@ -8,7 +8,17 @@ import pytest
 from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.verification import Failure
 from tests.unit.sked_controller.test_kernels import stamp
-from tests.unit.sked_controller.test_rollouts import BAD, NODES, QUICK, V1, V2, Rolling, find_revision, make_rolling
+from tests.unit.sked_controller.test_rollouts import (
+    BAD,
+    KEY,
+    NODES,
+    QUICK,
+    V1,
+    V2,
+    Rolling,
+    find_revision,
+    make_rolling,
+)
 from tests.unit.sked_controller.test_verification import FIRST, OUTAGE, SECOND, UNSIGNED, Verifier
 from tests.unit.sked_controller.world import refusal
 
@@ -337,3 +347,30 @@ def test_label_alone_makes_no_pod_one_that_pulls() -> None:
     cluster.annotate(promote="now")
     cluster.run_until("Complete")
     assert "theirs" in cluster.names("pods")
+
+
+# --- suspended ------------------------------------------------------------------------------------------------------
+
+
+def test_what_failed_and_what_was_carried_out_is_remembered_while_suspended() -> None:
+    cluster = roll_back()
+    cluster.annotate(retry="once")
+    cluster.work()
+    before = cluster.run_until("RolledBack")
+    rollout = QUICK | {"steps": [{"nodes": 1}]}
+    cluster.apply_resource("one", sched=BAD, rollout=rollout, suspend=True)
+    cluster.annotate(retry="once")
+    cluster.work()
+    assert cluster.names("daemonsets") == []
+    assert cluster.condition("one", "Ready") == ("True", "Suspended")
+    assert cluster.condition("one", "Stalled") == ("False", "NotStalled")
+    assert [line for line in cluster.metric("sked_rollout_phase{") if line.endswith(" 1")] == []
+    cluster.apply_resource("one", sched=BAD, rollout=rollout)
+    cluster.annotate(retry="once")
+    cluster.run_until("RolledBack")
+    cluster.work()
+    assert cluster.rollout["failedRevision"] == before["failedRevision"]
+    assert cluster.images == dict.fromkeys(NODES, ""), "the stable revision went with the suspension"
+    cluster.apply_resource("one", sched=V2, rollout=rollout)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)

@@ -216,7 +216,8 @@ class Reconciler:
         times += [found.again_seconds for found in judgements if found.again_seconds is not None]
         times += [found.again_seconds for found in steered.values() if found.again_seconds is not None]
         self._announcer.count(key, status.nodes)
-        self._metrics.tell(key, plan.resource.status.pools, status.pools)
+        rolling = () if plan.resource.spec.suspend else status.pools
+        self._metrics.tell(key, plan.resource.status.pools, rolling)
         self._metrics.measure(key, [name for health in healths for name in health.kernels.judged])
         changes = self._judgements.take_changes(key)
         self._announcer.measure(key, changes)

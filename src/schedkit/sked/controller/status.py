@@ -95,7 +95,8 @@ def make_status(
         image=",".join(images),
         nodes=nodes,
         conditions=_keep_times(resource.status.conditions, conditions, generation, now),
-        pools=pools,
+        # Which revision failed and what was carried out holds when it is no longer suspended, too.
+        pools=_keep_rollouts(resource.status) if resource.spec.suspend else pools,
         current_revision=",".join(pool.rollout.current_revision for pool in pools if pool.rollout),
         update_revision=",".join(pool.rollout.update_revision for pool in pools if pool.rollout),
         rollout=summarise(rollout) if rollout else None,
