@@ -374,3 +374,17 @@ def test_what_failed_and_what_was_carried_out_is_remembered_while_suspended() ->
     cluster.apply_resource("one", sched=V2, rollout=rollout)
     cluster.run_until("Complete")
     assert cluster.images == dict.fromkeys(NODES, V2)
+
+
+def test_nodes_that_are_gone_are_forgotten() -> None:
+    cluster = make_rolling()
+    steering, metrics = cluster._reconciler._steering, cluster._reconciler._metrics
+    cluster.ask(V2)
+    cluster.refusals["label"] = refusal(403, "Forbidden")
+    cluster.work()
+    assert steering._taken
+    for name in NODES[:3]:
+        cluster.remove("nodes", name)
+    cluster.work()
+    assert not {name for _, name in steering._taken} - {"n4"}
+    assert set(metrics._measured[KEY]) == {"n4"}

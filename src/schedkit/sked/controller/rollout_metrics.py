@@ -66,6 +66,8 @@ class RolloutMetrics:
             if name in known and known[name] != attachment:
                 self._gap.of(*resource).observe(slot.gap_milliseconds / 1000)
             known[name] = attachment
+        if len(known) > len(nodes):  # some are gone
+            self._measured[resource] = {name: known[name] for name in nodes if name in known}
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""

@@ -116,6 +116,8 @@ class Steering:
         return Steered(assignment, status, pull, drop, again)
 
     def _note_taken(self, claim: Claim, assignment: Assignment) -> None:
+        for taken in [taken for taken in self._taken if not self._world.nodes.get("", taken[1])]:
+            del self._taken[taken]
         for name, value in assignment.values.items():
             node = self._world.nodes.get("", name)
             label = read_slot(node).value if node else ""
