@@ -3,8 +3,12 @@
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
+from schedkit.sked.controller.attachment import judge
+from schedkit.sked.controller.objects import WAIT, Pod
+from tests.unit.sked_controller import reporting
 from tests.unit.sked_controller.cluster import Cluster
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_namespaces import make_cluster as make_theirs
@@ -73,7 +77,7 @@ def test_reboot_while_a_pod_waits_is_no_failure_of_its_revision(monkeypatch: pyt
 def eject(cluster: Waiting, node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Have a node's kernel eject what runs there; what waits sees the slot free, and is about to begin."""
     old, new = find_pods(cluster, node)
-    init = {"name": "wait-for-slot", "state": {"terminated": {"exitCode": 0}}}
+    init = {"name": WAIT, "state": {"terminated": {"exitCode": 0}}}
     cluster.change("pods", new["metadata"]["name"], status={"phase": "Pending", "initContainerStatuses": [init]})
     end(cluster, old)
     report, seq = cluster.find_report(node), 9
@@ -192,3 +196,42 @@ def label_theirs(cluster: Cluster) -> None:
     said = {"sked.schedkit.io/slot": "other.theirs", NEXT: "other.theirs-2"}
     metadata = cluster.get("nodes", "n1")["metadata"]
     cluster.change("nodes", "n1", metadata=metadata | {"labels": metadata["labels"] | said, "annotations": said})
+
+
+def test_time_for_which_a_pod_waited_is_not_held_against_it_by_the_next_operator() -> None:
+    cluster = begin()
+    cluster.now += timedelta(hours=1)
+    cluster.stuck.add("n2")  # its kubelet takes its time to end the old one
+    cluster.ask(V2)
+    cluster.work()
+    old, _ = find_pods(cluster, "n2")
+    assert "deletionTimestamp" in old["metadata"]
+    again = Waiting(cluster)
+    again.run()
+    assert again.rollout["phase"] == "Progressing"
+    again.stuck.clear()
+    again.run_until("Complete")
+    assert again.images == dict.fromkeys(NODES, V2)
+
+
+def test_pod_that_waited_did_not_leave_the_kernel_before_it_began() -> None:
+    """What left is the one before, by the same name: it tells nothing of why the next one ends."""
+    waited = {"terminated": {"exitCode": 0, "finishedAt": reporting.stamp(100)}}
+    life = reporting.container_status(ended=(101, 102))
+    document = {
+        "metadata": {"name": "pod", "namespace": "default", "creationTimestamp": reporting.stamp(0)},
+        "spec": {"nodeName": "node-1", "containers": [{"image": reporting.IMAGE}]},
+        "status": {"containerStatuses": [life], "initContainerStatuses": [{"name": WAIT, "state": waited}]},
+    }
+    report = reporting.make_report(left=("rusty", 90), problems=(reporting.KFUNCS,))
+    judgement = judge(
+        msgspec.convert(document, Pod),
+        report,
+        agent_ready=True,
+        boot_id=reporting.BOOT,
+        learned=(),
+        foreign="",
+        held=False,
+        now=reporting.at(120),
+    )
+    assert judgement.state == "unfit"

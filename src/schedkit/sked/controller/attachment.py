@@ -13,7 +13,7 @@ from schedkit.kernel.names import is_same_scheduler
 from schedkit.sked.api.workloads import short_scheduler_name
 from schedkit.sked.controller import reports
 from schedkit.sked.controller.failures import STEADY, is_waiting
-from schedkit.sked.controller.objects import ContainerStatus, Pod
+from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod
 from schedkit.sked.controller.reports import NodeReport, ReportedDetachment
 
 GRACE = timedelta(seconds=30)  # a scheduler has so long to attach; and what attaches meanwhile is its own
@@ -230,7 +230,7 @@ class _Case:
 
     def _may_be_ours(self, left: ReportedDetachment, when: datetime) -> bool:
         """Whether what left was this pod's: by its name, or as it left when this pod's scheduler ended."""
-        born = parse_time(self._pod.metadata.creation_timestamp) if self._pod else None
+        born = read_birth(self._pod)
         if born is None or when < born - SLACK:
             return False
         if left.ops and (self._fits(left.ops) or left.ops in self._learned):
@@ -267,6 +267,15 @@ def read_digest(pod: Pod | None) -> str:
     """The image that really runs, as its kubelet tells it."""
     status = _find_container(pod)
     return (status.image_id if status else "") or read_image(pod)
+
+
+def read_birth(pod: Pod | None) -> datetime | None:
+    """Since when a pod could have started its scheduler: it is there, and no longer waits for the slot."""
+    if pod is None:
+        return None
+    waits = (status.state.terminated for status in pod.status.init_container_statuses if status.name == WAIT)
+    waited = next(waits, None)
+    return parse_time(waited.finished_at if waited else None) or parse_time(pod.metadata.creation_timestamp)
 
 
 def read_start(pod: Pod | None) -> datetime | None:

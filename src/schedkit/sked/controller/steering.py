@@ -11,7 +11,7 @@ from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.requests import PENDING, make_slot
 from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image, read_start
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_birth, read_image, read_start
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import find_waiter
 from schedkit.sked.controller.failures import (
@@ -305,7 +305,7 @@ def _remember(
         well_at = now
     if pod is None or judgement.state is not NodeState.ATTACHED:
         # As long as there is no pod, it counts from when there should be one; after that a pod tells it itself.
-        return _Seen(revision, now if pod else given_at, well_at)
+        return _Seen(revision, now if pod and not is_waiting(pod) else given_at, well_at)
     attachment = f"{pod.metadata.uid} {judgement.episode}"
     known = before.attached_at if before and before.attachment == attachment else None
     return _Seen(revision, now, well_at, attachment, known or now)
@@ -339,7 +339,8 @@ def _make_place(
     skipped: bool,
     now: datetime,
 ) -> Place:
-    given_at = (parse_time(pod.metadata.creation_timestamp) if pod else None) or seen.given_at
+    # What waits for the slot has not been given it for as long as it is there.
+    given_at = (None if pod and is_waiting(pod) else read_birth(pod)) or seen.given_at
     # A node that was well, or that started again, is given the whole time again: a reboot is nobody's failure.
     began = (given_at, min(read_start(pod) or given_at, now), seen.well_at or given_at)
     failed_at = max(began) + _read_timeout(claim)
