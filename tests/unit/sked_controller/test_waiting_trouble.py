@@ -235,3 +235,27 @@ def test_pod_that_waited_did_not_leave_the_kernel_before_it_began() -> None:
         now=reporting.at(120),
     )
     assert judgement.state == "unfit"
+
+
+def test_old_scheduler_that_takes_its_time_to_leave_is_no_failure_of_the_next() -> None:
+    class Slow(Waiting):
+        def _find_pod(self, node: str) -> dict[str, Any] | None:
+            found, running = super()._find_pod(node), [pod for pod in self._pods_on(node) if runs(pod)]
+            return running[0] if running and node in self.stuck else found  # it is attached until it ends
+
+    cluster = begin(make_waiting(Slow))
+    cluster.stuck.add("n2")
+    cluster.ask(V2)
+    cluster.run()
+    cluster.move()
+    old, _ = find_pods(cluster, "n2")
+    due = {"deletionTimestamp": stamp(cluster.now + timedelta(hours=2))}
+    cluster.change("pods", old["metadata"]["name"], metadata=old["metadata"] | due)
+    for _ in range(3):
+        cluster.now += timedelta(minutes=20)
+        cluster.look("one")
+        cluster.work()
+    assert cluster.rollout["phase"] == "Progressing"
+    assert cluster.most_idle == 1
+    cluster.stuck.clear()
+    cluster.run_until("Complete")

@@ -65,7 +65,7 @@ class _Seen(NamedTuple):
 
     revision: str
     given_at: datetime  # since when it has its revision, or should have its pod
-    well_at: datetime | None = None  # when it last was attached or left alone, or nobody could tell
+    well_at: datetime | None = None  # when it last was attached, left alone or in time, or nobody could tell
     attachment: str = ""
     attached_at: datetime | None = None  # when this attachment was first seen
     coming: str = ""  # the slot for which a pod of another revision is to wait here
@@ -218,7 +218,8 @@ class Steering:
                 revision = ""
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
-            seen = after[name] = _remember(before.get(name), revision, pod, judgement, skipped, now)
+            excused = skipped or self._waits_for_another(node, pod)
+            seen = after[name] = _remember(before.get(name), revision, pod, judgement, excused, now)
             seen = after[name] = _remember_coming(before.get(name), seen, coming, now)
             place = _make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
@@ -270,6 +271,11 @@ class Steering:
         unfit = report is not None and report.is_unfit
         return unfit or bool(self._world.decision(node.metadata.name).reserved)
 
+    def _waits_for_another(self, node: Node, pod: Pod | None) -> bool:
+        """Whether a node's pod waits as it should: what was attached before takes its time to leave."""
+        report = self._world.sight.find_fresh(node) if pod and is_waiting(pod) else None
+        return report is not None and report.is_held
+
     def _tell(self, course: Course, places: Iterable[Place], target: str, quarantined: int) -> RolloutStatus:
         nodes = RolloutNodes(
             updated=course.updated,
@@ -296,12 +302,12 @@ class Steering:
 
 
 def _remember(
-    before: _Seen | None, revision: str, pod: Pod | None, judgement: Judgement, skipped: bool, now: datetime
+    before: _Seen | None, revision: str, pod: Pod | None, judgement: Judgement, excused: bool, now: datetime
 ) -> _Seen:
     """What is known of a node after this look."""
     given_at = before.given_at if before and before.revision == revision else now
     well_at = before.well_at if before else None
-    if skipped or judgement.state in (NodeState.ATTACHED, NodeState.UNKNOWN):
+    if excused or judgement.state in (NodeState.ATTACHED, NodeState.UNKNOWN):
         well_at = now
     if pod is None or judgement.state is not NodeState.ATTACHED:
         # As long as there is no pod, it counts from when there should be one; after that a pod tells it itself.
