@@ -13,7 +13,7 @@ from tests.unit.sked_controller.cluster import Cluster
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_namespaces import make_cluster as make_theirs
 from tests.unit.sked_controller.test_rollout_waiting import Waiting, make_waiting, patient, runs
-from tests.unit.sked_controller.test_rollouts import NODES, V1, V2, find_revision
+from tests.unit.sked_controller.test_rollouts import BAD, NODES, V1, V2, find_revision
 from tests.unit.sked_controller.world import refusal
 
 __all__ = ["patient"]
@@ -259,3 +259,31 @@ def test_old_scheduler_that_takes_its_time_to_leave_is_no_failure_of_the_next() 
     assert cluster.most_idle == 1
     cluster.stuck.clear()
     cluster.run_until("Complete")
+
+
+def test_revision_that_failed_does_not_wait_for_somebody_elses_scheduler_to_leave() -> None:
+    class Foreign(Waiting):
+        foreign = ""  # a node on which somebody starts a scheduler as soon as the old one has left
+
+        def _find_pod(self, node: str) -> dict[str, Any] | None:
+            pods = self._pods_on(node)
+            if node != self.foreign or any(map(runs, pods)):
+                return super()._find_pod(node)
+            for pod in pods:
+                self._wait(pod, node)
+            return {"status": {"containerStatuses": []}, "spec": {"containers": [{"image": "example.com/scx_other:1"}]}}
+
+    cluster = make_waiting(Foreign)
+    assert isinstance(cluster, Foreign)
+    cluster.foreign = "n1"
+    cluster.ask(BAD)
+    cluster.run_until("RolledBack")
+    for _ in range(3):
+        cluster.work()
+        cluster.look("one")
+    assert cluster.rollout["failedRevision"]["node"] != "n1", "somebody else's scheduler is no failure"
+    assert cluster.on("n1") == [find_revision(cluster, V1)]
+    cluster.foreign = ""
+    cluster.work()
+    assert cluster.images == dict.fromkeys(NODES, V1)
+    assert not cluster.work()

@@ -404,7 +404,9 @@ class _Plan:
         if progress.phase in (ROLLING_BACK, ROLLED_BACK) or self._target == progress.current:
             if self._requests.paused and progress.phase == ROLLING_BACK:
                 return []
-            newest = sorted(self._open, key=lambda place: (place.given_at or self._now, place.name), reverse=True)
+            # What failed must not be the one that begins when somebody else's scheduler leaves.
+            going = [place for place in self._places if not place.skipped or _is_without(place)]
+            newest = sorted(going, key=lambda place: (place.given_at or self._now, place.name), reverse=True)
             return [(place, progress.current) for place in newest if self._is_to_leave(place, progress)]
         if progress.phase == PAUSED:
             return []
@@ -444,6 +446,11 @@ def _has_scheduler(place: Place) -> bool:
     if not place.revision:
         return False
     return place.state is PlaceState.WORKING or (place.state is PlaceState.UNKNOWN and place.ready)
+
+
+def _is_without(place: Place) -> bool:
+    """Whether the kernel of a node has not attached its revision, and nobody keeps the node without."""
+    return not place.quarantined and place.state in (PlaceState.STARTING, PlaceState.FAILED)
 
 
 def _matches(step: RolloutStep | None, place: Place) -> bool:
