@@ -194,3 +194,22 @@ def test_label_of_a_person_stays_where_what_waited_is_taken_away(rolling: Cluste
     metadata = read_objects(rolling, "node")
     (labels,) = (found["metadata"]["labels"] for found in metadata if found["metadata"]["name"] == node)
     assert (labels.get("sked.schedkit.io/slot"), labels.get("sked.schedkit.io/next")) == ("none", None)
+
+
+def test_who_waits_is_not_said_by_hand(rolling: Cluster, operator: Operator) -> None:
+    add_agents(rolling, NODES, private=True)
+    kernels = PlayedKernels(rolling)
+    kernels.start()
+    try:
+        ask(rolling, V1)
+        wait_phase(rolling, "Complete")
+        rolling.kubectl("label", "node", NODES[0], "sked.schedkit.io/next=default.one")
+
+        def is_gone() -> bool:
+            return not [
+                node for node in read_objects(rolling, "node") if "sked.schedkit.io/next" in f"{node['metadata']}"
+            ]
+
+        wait_for("the label to go", is_gone, SECONDS)
+    finally:
+        kernels.stop()
