@@ -90,6 +90,7 @@ def try_programs(root: Root, folder: str = "/usr/bin") -> None:
     _expect_in(" ".join(check["id"] for check in checks), "runtime.any")
     _expect_in(root.run(sked, "--help"), "render")
     _expect_in(root.run(sked, "render", f"/samples/{SAMPLE.name}"), "kind: DaemonSet")
+    _expect(root.run(f"{folder}/kubectl-scx", "--version"), f"kubectl scx {__version__}\n")
 
 
 def check_deb(root: Root, suite: Suite, out: Path) -> None:
@@ -102,7 +103,7 @@ def check_deb(root: Root, suite: Suite, out: Path) -> None:
     try_programs(root)
     root.run("dpkg", "--verify", "schedkit")
     root.run("bash", "-n", "/usr/share/bash-completion/completions/schedctl")
-    for name in ("schedctl.1", "schedctl-run.1", "sked.1", "sked-manager.1"):
+    for name in ("schedctl.1", "schedctl-run.1", "sked.1", "sked-manager.1", "kubectl-scx.1"):
         _expect_in(root.run("zcat", f"/usr/share/man/man1/{name}.gz"), ".SH SYNOPSIS")
     root.run("apt-get", "purge", "-y", "-q", "schedkit")
     if left := sorted(root.list_files() - before):

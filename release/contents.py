@@ -12,6 +12,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 from release.archives import compress
 from release.manual import render_pages
 from schedkit import __version__
+from schedkit.pages import REPOSITORY
 
 LIBRARY = "opt/schedkit/lib"
 DOCUMENTATION = "usr/share/doc/schedkit"
@@ -107,7 +108,7 @@ def render_copyright(library: Path) -> str:
     lines = [
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/",
         "Upstream-Name: schedkit",
-        "Source: https://github.com/schedkit",
+        f"Source: {REPOSITORY}",
         "",
         "Files: *",
         "Copyright: The schedkit authors",

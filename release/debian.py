@@ -30,6 +30,7 @@ from release.contents import (
 )
 from release.versions import format_debian
 from schedkit import __version__
+from schedkit.pages import REPOSITORY
 
 UNUSED = ("bin", "tests", "__pycache__")
 
@@ -83,19 +84,19 @@ CONTROL = """\
 Package: schedkit
 Version: {version}
 Architecture: amd64
-Maintainer: The schedkit authors <https://github.com/schedkit>
+Maintainer: The schedkit authors <{homepage}>
 Installed-Size: {size}
 Depends: python{python}, libc6 (>= 2.34), libstdc++6, ca-certificates
 Recommends: podman | docker.io | containerd
 Section: admin
 Priority: optional
-Homepage: https://github.com/schedkit
+Homepage: {homepage}
 Description: run sched_ext CPU schedulers from OCI images
  schedctl verifies, pulls, runs, watches, switches and stops schedulers of Linux's sched_ext on this machine, through
  podman, docker or containerd, and tells what the kernel is really doing.
  .
  sked is the Kubernetes operator that does the same for the nodes of a cluster; its command line is here to render
- SchedExt resources without a cluster.
+ and verify SchedExt resources without a cluster. kubectl scx follows and steers its rollouts.
 """
 
 
@@ -122,7 +123,8 @@ def build_deb(store: Store, suite: Suite, project: Path, wheel: Path, out: Path,
         _compile(store, suite, root)
         size = sum(-(-path.lstat().st_size // 1024) for path in root.rglob("*") if path.is_file())
         (root / "DEBIAN").mkdir()
-        (root / "DEBIAN/control").write_text(CONTROL.format(version=version, size=size, python=suite.python))
+        control = CONTROL.format(version=version, size=size, python=suite.python, homepage=REPOSITORY)
+        (root / "DEBIAN/control").write_text(control)
         settle_tree(root, epoch)
         made = out / f"schedkit_{version}_amd64.deb"
         # zstd, which both releases' dpkg reads, packs and unpacks many times faster than xz. One thread: several would

@@ -10,7 +10,7 @@ from typing import ClassVar, TextIO
 
 
 class ExitCode(IntEnum):
-    """How our programs end; docs/exit-codes.md tells people the same and a test compares the two."""
+    """How our programs end; exit_codes.py says in a sentence what each means."""
 
     OK = 0
     FAILURE = 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schedkit.kernel.files import read_text
+from schedkit.pages import name_page
 from schedkit.unknown import Unknown
 
 LOOK_SECONDS = 1.0  # how long one looks at what else runs
@@ -64,7 +65,7 @@ def find_doubts_about(environment: Environment) -> list[str]:
     if environment.turbo is True:
         doubts.append(
             "turbo is on: CPUs run faster while they are cool, so early runs may look better than late ones;"
-            " see docs/schedctl/bench.md for how to switch it off"
+            f" how to switch it off: {name_page('schedctl/bench.md')}"
         )
     if isinstance(environment.governor, str) and environment.governor not in _GOVERNORS:
         doubts.append(f"the CPU frequency governor is {environment.governor}, not performance: the frequency varies")
@@ -114,7 +115,7 @@ def _read_common(cpu: Path, name: str) -> str | Unknown | None:
 
 
 def _read_turbo(cpu: Path) -> bool | Unknown | None:
-    """By the driver of Intel's CPUs, or by that of all others."""
+    """Read whether turbo is on, from the driver of Intel's CPUs or from that of all others."""
     for name, on in (("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")):
         said = read_text(cpu / name)
         if said is not None:

@@ -103,7 +103,7 @@ class Group(click.Group):
     cls=Group,
     context_settings=HELP_NAMES,
     params=global_options(hidden=False),
-    epilog="'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.",
+    epilog="Exit codes: 'schedctl help exit-codes'. Examples: 'schedctl COMMAND --help'.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="schedctl", message="%(prog)s %(version)s")
 def schedctl() -> None:

@@ -62,5 +62,5 @@ Other:
   help        Show the help of a command.
   version     Show the version.
 
-  'schedctl COMMAND --help' has examples. Exit codes: docs/exit-codes.md.
+  Exit codes: 'schedctl help exit-codes'. Examples: 'schedctl COMMAND --help'.
 """

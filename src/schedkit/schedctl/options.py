@@ -164,7 +164,7 @@ def output_option(function: Function) -> Function:
         expose_value=False,
         is_eager=True,
         callback=_note_output,
-        help="text for people, json for programs (docs/schedctl/json.md).",
+        help="text for people, json for programs ('schedctl help json').",
     )(function)
 
 

@@ -1,6 +1,6 @@
 """Write what follows from the program: python -m schedkit.schedctl.reference [--check].
 
-docs/schedctl/reference.md and json.md, and help_text.py, the help as a terminal shows it.
+docs/schedctl/reference.md and json.md, docs/exit-codes.md, and help_text.py, the help as a terminal shows it.
 """
 
 import sys
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
+from schedkit.exit_codes import MEANINGS
 from schedkit.schedctl.group import SECTIONS, schedctl
 from schedkit.schedctl.options import HELP_NAMES
 from schedkit.schedctl.quick import HELP_COLUMNS
 from schedkit.schedctl.schema import FIELDS
 
 FOLDER = Path("docs/schedctl")
+EXIT_CODES = Path("docs/exit-codes.md")
 HELP_TEXT = Path("src/schedkit/schedctl/help_text.py")
 WIDTH = 100
 HOW = "<!-- Written by `python -m schedkit.schedctl.reference`: change the program, then run that. -->"
@@ -60,6 +62,25 @@ def render_json() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_exit_codes() -> str:
+    """Every exit code, of all programs."""
+    lines = [
+        "# Exit codes",
+        HOW,
+        "",
+        "Every program of schedkit ends with one of these codes. Scripts can rely on them.",
+        "`schedctl help exit-codes` prints them, too.",
+        "",
+        "| code | name | meaning |",
+        "|---|---|---|",
+        *(f"| {code} | {code.name} | {meaning} |" for code, meaning in MEANINGS.items()),
+        "",
+        "An error is two lines on stderr at most: `error:` says what happened, `hint:` what to do.",
+        "Data goes to stdout; progress, warnings and errors go to stderr.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def render_help() -> str:
     """The help of schedctl itself, as a module."""
     text = _help(schedctl, "schedctl", HELP_COLUMNS - 2)  # click leaves two free
@@ -94,6 +115,7 @@ def main() -> int:
     for path, text in {
         FOLDER / "reference.md": render_reference(),
         FOLDER / "json.md": render_json(),
+        EXIT_CODES: render_exit_codes(),
         HELP_TEXT: render_help(),
     }.items():
         if path.exists() and path.read_text() == text:

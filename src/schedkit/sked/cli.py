@@ -222,7 +222,7 @@ def render(files: tuple[str, ...], output: str) -> None:
 def verify(files: tuple[str, ...], **others: Any) -> None:
     """Show whether the operator would run the images of the SchedExts in FILE... (- for stdin), without a cluster.
 
-    The exit code tells the cause of the first that it would not: docs/exit-codes.md.
+    The exit code tells you why it would not run the first of those: 'schedctl help exit-codes'.
     """
     from schedkit.sked.api.validate import parse_resources
     from schedkit.sked.verifying import tell_images

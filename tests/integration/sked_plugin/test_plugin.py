@@ -34,7 +34,7 @@ def test_cluster_without_sked_is_told_so(plugin: Plugin) -> None:
             done = plugin.run(*words)
             assert (done.returncode, done.stdout) == (69, "")
             assert done.stderr.startswith("error: sked is not installed in this cluster"), done.stderr
-            assert "hint: docs/sked/install.md" in done.stderr
+            assert "/docs/sked/install.md" in done.stderr
     finally:
         install(plugin.cluster)
 

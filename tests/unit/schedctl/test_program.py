@@ -13,6 +13,7 @@ import click
 import pytest
 
 from schedkit import __version__
+from schedkit.errors import ExitCode
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.group import HELP, HIDDEN, schedctl
 from schedkit.schedctl.options import DRIVER_NAMES
@@ -89,6 +90,18 @@ def test_help_of_a_command_is_what_its_option_prints() -> None:
     done = run("help", "run", "more")
     assert (done.returncode, done.stderr.splitlines()[0]) == (64, "error: schedctl run has no commands")
     assert run("help", "rnu").stderr.startswith("error: No such command 'rnu'. Did you mean 'run'?\n")
+
+
+def test_help_has_the_tables_that_scripts_need() -> None:
+    codes = run("help", "exit-codes", COLUMNS="80").stdout
+    assert "\n 10  SLOT_TAKEN      Another scheduler is attached, and a kernel takes one.\n" in codes
+    assert codes.count("\n") >= len(ExitCode)
+    fields = run("help", "json").stdout
+    assert fields.startswith("schedctl ")
+    assert "schedctl status:\n" in fields
+    assert run("help", "json", "catalog", "update").stdout.startswith("schedctl catalog update:\n")
+    done = run("help", "json", "completion")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (64, "error: schedctl completion prints no JSON")
 
 
 @pytest.mark.parametrize("word", ["version", "-V"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.schedctl.reference import render_json, render_reference
+from schedkit.schedctl.reference import render_exit_codes, render_json, render_reference
 from schedkit.schedctl.schema import FIELDS, missing, paths, undocumented
 
 DOCS = Path(__file__).parents[3] / "docs/schedctl"
@@ -35,7 +35,10 @@ def test_unknown_in_place_of_an_object_is_neither_missing_nor_undocumented() -> 
     assert [path for path in missing("watch", document) if not path.startswith("kernel.")] == []
 
 
-@pytest.mark.parametrize(("name", "render"), [("reference.md", render_reference), ("json.md", render_json)])
+@pytest.mark.parametrize(
+    ("name", "render"),
+    [("reference.md", render_reference), ("json.md", render_json), ("../exit-codes.md", render_exit_codes)],
+)
 def test_generated_pages_are_current(name: str, render: object) -> None:
     assert callable(render)
     assert (DOCS / name).read_text() == render(), "python -m schedkit.schedctl.reference"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 def command(session: Session, name: str, version: str | None) -> None:
     """Show who signed an image, how, when and with which log entry; or why it may not run, signature by signature.
 
-    `run`, `switch` and `pull` decide by the same rule. The exit code tells you the cause: docs/exit-codes.md.
+    `run`, `switch` and `pull` decide by the same rule. The exit code tells you the cause: 'schedctl help exit-codes'.
     """
     from schedkit.trust.errors import Refusal, UnsignedError
 

@@ -89,7 +89,7 @@ class PluginGroup(click.Group):
     cls=PluginGroup,
     context_settings=HELP_NAMES,
     params=global_options(hidden=False),
-    epilog="'kubectl scx COMMAND --help' has examples. Exit codes: docs/exit-codes.md.",
+    epilog="Exit codes: 'schedctl help exit-codes'. Examples: 'kubectl scx COMMAND --help'.",
 )
 @click.version_option(__version__, "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 def scx() -> None:

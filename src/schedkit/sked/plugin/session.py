@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from schedkit import __version__
 from schedkit.errors import NoPermissionError, NotFoundError, SchedkitError, UnavailableError, clean, tell
+from schedkit.pages import name_page
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.kube.client import Client, selector_query
 from schedkit.sked.kube.config import read_access
@@ -182,7 +183,7 @@ def _explain(error: SchedkitError) -> SchedkitError:
     if isinstance(error, ApiNotFoundError) and not error.status.details.name:
         return NotInstalledError(
             "sked is not installed in this cluster: it does not know the kinds of sked.schedkit.io",
-            hint="docs/sked/install.md says how to install it; is this the right --context?",
+            hint=f"is this the right --context? How to install it: {name_page('sked/install.md')}",
         )
     return error
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from schedkit.errors import SchedkitError
+from schedkit.pages import name_page
 from schedkit.sked.api.conditions import VERIFIED
 from schedkit.sked.api.requests import PROMOTE, REFRESH, RETRY
 from schedkit.sked.api.rollout_types import COMPLETE, PAUSED
@@ -69,7 +70,7 @@ def refresh(resource: SchedExt) -> tuple[Patch, str]:
     if resource.status.observed_generation and not is_verifying(resource):
         raise NothingToDoError(
             f"sked resolves no images of {name}: it does not verify images in this cluster",
-            hint="docs/sked/verification.md says how to have images verified",
+            hint=f"how to have images verified: {name_page('sked/verification.md')}",
         )
     return annotate(REFRESH), f"the images of {name} are resolved and verified again; `kubectl scx verify {name}` shows"
 
