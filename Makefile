@@ -28,11 +28,11 @@ setup: ## Install what a clone needs: Debian packages of the host, and .venv fro
 check: setup ## Format, lint, types, import contracts, lock and generated files: quick
 	@scripts/check
 
-format: setup ## Put the code in form
+format: setup ## Format the code, and fix what the linter can
 	@.venv/bin/ruff format .
 	.venv/bin/ruff check --fix .
 
-lock: setup ## Write both locks anew from pyproject.toml (scripts/lock --upgrade takes newer versions)
+lock: setup ## Write the locks again from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
 test: setup ## All tests, with the lab they need (50 minutes the first time, then about 23)
@@ -58,7 +58,7 @@ test-integration: setup ## Tests against real control planes, registries and con
 test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
 	@$(stage) e2e $(e2e) tests/e2e
 
-fuzz: setup ## Hostile policies, manifests, bundles and payloads, for longer than the tests do: EXAMPLES=20000
+fuzz: setup ## Malformed policies, manifests, bundles and payloads, for longer than the tests do: EXAMPLES=20000
 	@SCHEDKIT_FUZZ_EXAMPLES=$(EXAMPLES) $(stage) fuzz $(python) -m pytest tests/unit/trust/test_fuzz.py
 
 lab: setup ## Build everything the lab is made of
@@ -111,7 +111,7 @@ ignore-not-found ?= false
 deploy = IMG='$(IMG)' KUBECTL='$(KUBECTL)' IGNORE_NOT_FOUND='$(ignore-not-found)' scripts/deploy
 image = IMG='$(IMG)' CONTAINER_TOOL='$(CONTAINER_TOOL)' BASE='$(BASE)' PLATFORMS='$(PLATFORMS)' scripts/image
 
-manifests: setup ## Write the CRD and its reference anew from the types
+manifests: setup ## Write the CRDs and their reference again from the types
 	@$(python) -m schedkit.sked.api.generate
 
 run: setup ## Run the operator on this host, with the current kubeconfig (ARGS="--log-level=debug" adds options)

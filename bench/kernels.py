@@ -98,7 +98,7 @@ class PlayedKernels:
             self._changed.put_nowait(node)
 
     def _change(self, kernel: PlayedKernel) -> bool:
-        """Let go of what is gone, and attach what runs; whether something changed."""
+        """Detach what is gone, and attach what runs; whether something changed."""
         now, stamp = time.monotonic(), f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
         before = kernel.attached
         if kernel.attached and kernel.attached not in kernel.pods:

@@ -22,7 +22,7 @@ from lab.store import remove_tree
 from lab.waiting import NotYetError, wait_for
 
 READY_SECONDS = 60.0
-PROBE_SECONDS = 3.0  # who does not answer by then may be a stranger on a port that we lost
+PROBE_SECONDS = 3.0  # who does not respond by then may be a stranger on a port that we lost
 ATTEMPTS = 5
 # Below the range from which the kernel serves outgoing connections: nobody takes one of these by chance.
 PORTS = range(20_000, 30_000)
@@ -104,7 +104,7 @@ class Cluster:
     def start_again(self) -> None:
         """Start what does not run, on the same ports and with the same data, and wait until all is ready."""
         started = time.monotonic()
-        # The controller manager gives up when the API server does not answer soon: it starts only when that does.
+        # The controller manager gives up when the API server does not respond soon: it starts only when that does.
         for component in COMPONENTS:
             if not self._daemon(component).alive():
                 self._spawn(component)

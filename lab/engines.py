@@ -29,7 +29,7 @@ ROOM_DAEMON, SERVICE_DAEMON = "engine-room", "engine-service"
 BELOW = {"podman": "sleep infinity", "docker": "containerd"}
 SERVICES = {
     "podman": "podman system service --time 0 unix:///run/podman/podman.sock",
-    # Containers of ours have no network, so this host's is left as it is.
+    # The lab's containers have no network, so this host's is left as it is.
     "docker": "dockerd --containerd /run/containerd/containerd.sock --bridge none"
     " --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false",
 }

@@ -32,14 +32,14 @@ class Connection:
         self._connection = connection
 
     def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
-        """Send a request, its body as JSON; a server that does not answer is one that is not there yet."""
+        """Send a request, its body as JSON; a server that does not respond is one that is not there yet."""
         headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
             self._connection.request(method, path, json.dumps(body) if body is not None else None, headers)
             response = self._connection.getresponse()
             return Answer(response.status, response.read())
         except (OSError, http.client.HTTPException) as error:
-            raise NotYetError(f"port {self._connection.port} does not answer: {error}") from error
+            raise NotYetError(f"port {self._connection.port} does not respond: {error}") from error
 
 
 @contextmanager

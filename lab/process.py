@@ -39,7 +39,7 @@ class Daemon:
         return self.folder / f"{self.name}.pid"
 
     def start(self, argv: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
-        """Start it detached, without a terminal or pipes, its log begun anew."""
+        """Start it detached, without a terminal or pipes, its log begun again."""
         if self.alive():
             raise LabError(f"{self.name} runs already (process {self.pid()})")
         words = [str(word) for word in argv]

@@ -98,7 +98,7 @@ class Monitor:
             self._socket.connect(str(path))
         except OSError as error:
             self._socket.close()
-            raise LabError(f"qemu does not answer on {path}: {error.strerror}") from error
+            raise LabError(f"qemu does not respond on {path}: {error.strerror}") from error
         self._lines = self._socket.makefile("rb")
         self._read()  # its greeting
         self.execute("qmp_capabilities")
@@ -151,7 +151,7 @@ class Monitor:
         try:
             line = self._lines.readline()
         except OSError as error:
-            raise LabError("qemu does not answer on its control socket") from error
+            raise LabError("qemu does not respond on its control socket") from error
         if not line:
             raise LabError("qemu closed its control socket")
         answer = json.loads(line)

@@ -101,7 +101,7 @@ class Cosign:
         self._write("sign", image, options)
 
     def attest(self, image: str, predicate: Json, *options: str | Path) -> None:
-        """Put a signed statement about an image beside it, which is no signature of it."""
+        """Put a signed statement about an image beside it, which is not a signature of it."""
         path = self._folder / "predicate.json"
         path.write_text(json.dumps(predicate))
         self._write("attest", image, ("--predicate", path, "--type", "custom", *options))

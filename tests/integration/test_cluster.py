@@ -148,7 +148,7 @@ def test_etcd_serves_the_api_server_only(cluster: Cluster) -> None:
     with connect(port, make_context(cluster.plane.pki, "etcd-ca", "etcd-client")) as connection:
         assert connection.request("GET", "/health").status == 200
     admin_of_the_cluster = make_context(cluster.plane.pki, "etcd-ca", "admin")
-    with connect(port, admin_of_the_cluster) as connection, pytest.raises(NotYetError, match="does not answer"):
+    with connect(port, admin_of_the_cluster) as connection, pytest.raises(NotYetError, match="does not respond"):
         connection.request("GET", "/health")
 
 

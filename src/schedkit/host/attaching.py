@@ -24,7 +24,7 @@ from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import Runtime
 from schedkit.unknown import Unknown
 
-STAY_SECONDS = 0.25  # errors late in enable throw a scheduler out right after it attached
+STAY_SECONDS = 0.25  # errors late in enable eject a scheduler right after it attached
 _EXIT_SECONDS = 10.0  # from a process's end until its runtime knows the exit code
 _LOOK_AGAIN_SECONDS = 1.0  # though events tell
 _LOOK_SOON_SECONDS = 0.05  # where no event will
@@ -65,7 +65,7 @@ class AttachAttempt:
         """Start the container; the time it takes to attach counts from here."""
         sequence = read_state(self._machine.root).enable_seq
         self._before = sequence if isinstance(sequence, int) else None
-        self._log.forget()  # the scheduler that was there before may have been thrown out
+        self._log.forget()  # the scheduler that was there before may have been ejected
         self._since = time.time()
         # A runtime may answer later than its scheduler attaches: somebody else looks at the kernel meanwhile.
         self._stopwatch = self._stack.enter_context(_Stopwatch(self._machine, self._is_new))

@@ -65,7 +65,7 @@ def parse_loader(text: str, origin: str) -> LoaderChoice:
 
 
 def _read_mode(value: object, origin: str) -> str:
-    """By name, in any case; auto if none is named."""
+    """Parse a mode by name, in any case; auto if none is named."""
     if value is None:
         return MODES[0]
     if isinstance(value, str) and value.lower() in MODES:

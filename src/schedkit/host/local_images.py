@@ -98,7 +98,7 @@ def match(images: Iterable[KeptImage], names: frozenset[str], repository: str | 
 
 
 def describe(image: LocalImage) -> str:
-    """By its first name, else by its id."""
+    """Name an image by its first name, else by its id."""
     return image.names[0] if image.names else image.id[:19]
 
 

@@ -67,7 +67,7 @@ def _take(file: int, path: Path, patience: float) -> None:
 
 
 def _note_owner(file: int, owner: str) -> None:
-    """For others who want the lock. It holds without: a full disk must not keep anybody from stopping a scheduler."""
+    """Say who has the lock. It holds without that: a full disk must not keep anybody from stopping a scheduler."""
     with suppress(OSError):
         os.ftruncate(file, 0)
         os.pwrite(file, owner.encode(errors="replace"), 0)

@@ -69,7 +69,7 @@ def join(
 
 
 def name_scheduler(container: Container) -> str:
-    """From our label; the original wrote none, and there it is the last word of the image's path."""
+    """Read schedctl's label; the Go schedctl wrote none, and there it is the last word of the image's path."""
     named = container.labels.get(Label.SCHEDULER)
     return named or _last_word(container.labels.get(Label.IMAGE, container.image)) or container.name
 

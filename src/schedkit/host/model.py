@@ -106,7 +106,7 @@ class Switched(NamedTuple):
 
     attached: Attached
     replaced: Container | None
-    gap: float | None  # seconds in which the kernel had no scheduler of ours; None if there was none before
+    gap: float | None  # seconds in which the kernel had none of schedctl's schedulers; None if there was none before
 
 
 class Attachment(StrEnum):
@@ -123,7 +123,7 @@ class Managed(NamedTuple):
     container: Container
     scheduler: str
     attachment: Attachment
-    verified: str  # as whom; `` when nothing was noted (the original's containers)
+    verified: str  # as whom; `` when nothing was noted (the Go schedctl's containers)
     restart: str
     why: str = ""  # for NO and UNKNOWN
     watched: bool | None = None  # whether a unit is at work that restarts it; None without a policy
@@ -154,7 +154,7 @@ class Observed(NamedTuple):
 
 
 class Summary(StrEnum):
-    """The six values of the original, and unknown where something could not be read."""
+    """The six values of the Go schedctl, and unknown where something could not be read."""
 
     IDLE = "idle"
     RUNNING = "running"
@@ -166,7 +166,7 @@ class Summary(StrEnum):
 
     @property
     def exit_code(self) -> ExitCode:
-        """As the original's; unknown is 1, as nothing was found to disagree, nor to agree."""
+        """The Go schedctl's exit code for this status; unknown, which it did not have, is 1."""
         if self in (Summary.IDLE, Summary.RUNNING):
             return ExitCode.OK
         return ExitCode.FAILURE if self is Summary.UNKNOWN else ExitCode.DISCREPANCY
@@ -177,7 +177,7 @@ class Status(NamedTuple):
 
     summary: Summary
     explanation: str  # a sentence
-    remedy: str  # the command that mends it; empty when nothing is wrong
+    remedy: str  # the command that fixes it; empty when nothing is wrong
     kernel: KernelState
     managed: tuple[Managed, ...]
     holder: Holder | Unknown | None

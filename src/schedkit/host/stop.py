@@ -65,7 +65,7 @@ def stop_all(host: Host, *, timeout: float = STOP_SECONDS) -> tuple[list[Stopped
 
 
 def find(observed: Observed, which: str | None) -> Managed:
-    """By id or its beginning, by name, or by scheduler; what runs goes before what has ended."""
+    """Find a container by id or its beginning, by name, or by scheduler; what runs goes before what has ended."""
     for candidates in (observed.running, observed.managed):
         for matching in _match(candidates, which):
             if len(matching) == 1:

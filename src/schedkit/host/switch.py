@@ -21,7 +21,7 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.model import Runtime
 from schedkit.runtimes.view import Runtimes
 
-_KILLED_SECONDS = 10.0  # from SIGKILL until the kernel has let go
+_KILLED_SECONDS = 10.0  # from SIGKILL until the kernel has detached it
 _BACK_SECONDS = 30.0  # what the old one gets at least to attach again
 
 

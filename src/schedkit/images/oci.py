@@ -56,7 +56,7 @@ class Content(Protocol):
 
     @property
     def digest(self) -> str:
-        """Of what the reference names, an index or a manifest: what the user asked for. `manifest` is what runs."""
+        """The digest of what the reference names, an index or a manifest. `manifest` is what runs."""
 
     @property
     def manifest(self) -> Descriptor:
@@ -64,7 +64,7 @@ class Content(Protocol):
 
     @property
     def sources(self) -> Sequence[Source]:
-        """For runtimes that pull for themselves: mirrors in order, and at last the image's own repository."""
+        """Where runtimes that pull for themselves can pull: mirrors in order, then the image's own repository."""
 
     @property
     def manifests(self) -> Sequence[tuple[Descriptor, bytes]]:

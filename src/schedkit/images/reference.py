@@ -97,7 +97,7 @@ def normalize_registry(registry: str) -> str:
 
 
 def _shorten_address(registry: str) -> str:
-    """With the IPv6 address in brackets, if there is one, in its one short form."""
+    """Write the IPv6 address in brackets, if there is one, in its one short form."""
     from ipaddress import IPv6Address
 
     address, bracket, rest = registry.removeprefix("[").partition("]")

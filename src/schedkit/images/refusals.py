@@ -62,6 +62,6 @@ def parse_words(body: bytes) -> str:
 
 
 def clean(text: str) -> str:
-    """Without what could change a terminal, and not too long."""
+    """Remove what could change a terminal, and shorten what is too long."""
     shown = "".join(letter if letter.isprintable() else "�" for letter in " ".join(text.split()))
     return shown if len(shown) <= LONGEST_WORDS else f"{shown[:LONGEST_WORDS]}…"

@@ -62,7 +62,7 @@ class Registry:
         self.settings = settings
         self._look_up = find or (lambda registry, path: find_credentials(registry, path, environ))
         self._found: dict[tuple[str, str], Found] = {}
-        self._silent: set[str] = set()  # mirrors that did not answer, or answered wrongly: asked no more
+        self._silent: set[str] = set()  # mirrors that did not respond, or wrongly: asked no more
         self._transport = Transport(
             settings, environ=environ, sleep=sleep, connect_seconds=connect_seconds, read_seconds=read_seconds
         )

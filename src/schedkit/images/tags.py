@@ -38,7 +38,7 @@ def _is_release(tag: str) -> bool:
 
 
 def _precedence(name: str) -> tuple[tuple[int, ...], bool, tuple[tuple[bool, int, str], ...]]:
-    """As semver compares: numbers as numbers, a release above its pre-releases, numeric parts below words."""
+    """Return a sort key in semver's order: a release is above its pre-releases, numeric parts are below words."""
     found = _VERSION.fullmatch(name)
     if found is None:
         raise ValueError(name)

@@ -21,7 +21,7 @@ class Outcome(StrEnum):
 
 
 class Check(NamedTuple):
-    """Named as the original names it: kernel.version, caps.cap_bpf, runtime.any."""
+    """Named as the Go schedctl names it: kernel.version, caps.cap_bpf, runtime.any."""
 
     name: str
     outcome: Outcome

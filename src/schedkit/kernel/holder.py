@@ -110,7 +110,7 @@ def find_registration(root: Path, struct_ops: StructOps) -> Registration | Unkno
 
 
 def _find_named(struct_ops: StructOps, ops: str) -> Registration | None:
-    # A scheduler that was thrown out keeps its link until its process ends, so of several with this name the
+    # A scheduler that was ejected keeps its link until its process ends, so of several with this name the
     # newest is the one in the slot; ids grow.
     for link in sorted(struct_ops.list_links(), key=lambda link: link.id, reverse=True):
         if _holds_name(struct_ops, link.map, ops):

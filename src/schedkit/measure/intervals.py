@@ -83,7 +83,7 @@ def count_needed_runs(interval: Interval, runs: int, level: float = LEVEL, diffe
 
 
 def _round_up(number: float) -> int:
-    """To two digits: more would pretend to know."""
+    """Round up to two digits: more would pretend to know."""
     whole = ceil(number)
     step = int("1" + "0" * (len(str(whole)) - 2))
     return ceil(whole / step) * step

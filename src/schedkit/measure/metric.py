@@ -19,12 +19,12 @@ class Metric(NamedTuple):
 
     @property
     def quantity(self) -> Quantity:
-        """As the other quantities are described."""
+        """This metric, described as the other quantities are."""
         return Quantity(METRIC, self.title, "", self.better)
 
 
 def parse_metric(pattern: str, better: str | None) -> Metric:
-    """From --metric and --better."""
+    """Parse --metric and --better."""
     try:
         compiled = re.compile(pattern, re.MULTILINE)
     except re.error as error:

@@ -77,7 +77,7 @@ class BenchRun(NamedTuple):
     contender: int  # its place in the list of contenders
     ending: RunEnding
     started: datetime
-    values: Mapping[str, float] = {}  # by Quantity.name; of a run that is no number too, as far as it got
+    values: Mapping[str, float] = {}  # by Quantity.name; of a failed run too, as far as it got
     why: str = ""
     exit_code: int | None = None  # negative: the signal that ended it
     wakeups: int | None = None  # how many the probe saw

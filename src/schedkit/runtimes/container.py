@@ -18,7 +18,7 @@ class ContainerState(StrEnum):
 
 
 class Container(NamedTuple):
-    """A container of schedkit's or of the original's, as its runtime tells."""
+    """A container of schedkit's or of the Go schedctl's, as its runtime reports it."""
 
     driver: str
     id: str

@@ -24,7 +24,7 @@ from schedkit.runtimes.engine_answers import (
 from schedkit.runtimes.labels import PROVIDER, Label
 from schedkit.runtimes.local_image import LocalImage, in_use
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
-from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, Door, EngineAnswer
+from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, EngineAnswer, EngineSocket
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
 _API = (1, 44)
@@ -42,36 +42,36 @@ class Engine:
 
     def __init__(self, driver: str, socket: str, *, api: str = "", scx_folder: Path = Path(SCX_FOLDER)) -> None:
         """`api` is what the engine's ping told, if somebody has asked already."""
-        self._door = Door(driver, socket)
+        self._socket = EngineSocket(driver, socket)
         self._scx_folder = scx_folder
         self._prefix = _choose_prefix(api) if api else ""
 
     @property
     def driver(self) -> str:
         """Podman or docker."""
-        return self._door.driver
+        return self._socket.driver
 
     @property
     def socket(self) -> str:
         """The path it is spoken to at."""
-        return self._door.path
+        return self._socket.path
 
     def fetch_version(self) -> str:
-        """Of the engine."""
+        """Return the engine's version."""
         server = self._ping().headers.get("server", "")  # Docker/26.1.5 (linux)
         return server.partition("/")[2].partition(" ")[0] or "of unknown version"
 
     def fetch_containers(self) -> list[Container]:
         """All that carry the provider's label, oldest first."""
         name, value = PROVIDER
-        wish = "list containers"
+        action = "list containers"
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
         deadline = time.monotonic() + LOOK_SECONDS
-        listed = self._fetch_json("/containers/json", wish, query=query, seconds=LOOK_SECONDS)
+        listed = self._fetch_json("/containers/json", action, query=query, seconds=LOOK_SECONDS)
         try:
             ids = [str(item["Id"]) for item in listed]
         except (KeyError, TypeError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
         containers = []
         for id in ids:
             try:
@@ -88,30 +88,30 @@ class Engine:
         return self._parse_aged(self._inspect(id, f"inspect container {id[:12]}"))[1]
 
     def fetch_digests(self) -> frozenset[str]:
-        """Of all images that are here; podman tells a manifest's and its index's, docker what was asked for."""
+        """Return the digests of all local images: podman's of manifest and index, docker's of what was asked for."""
         return self._fetch_images(parse_digests)
 
     def fetch_repositories(self) -> frozenset[str]:
-        """Of all images that are here."""
+        """Return the repositories that have at least one local image."""
         return self._fetch_images(parse_repositories)
 
     def fetch_images(self) -> list[LocalImage]:
         """All images that are here, whoever pulled them."""
-        wish = "list images"
+        action = "list images"
         try:
-            return parse_images(self.driver, self._fetch_json("/images/json", wish))
+            return parse_images(self.driver, self._fetch_json("/images/json", action))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
 
     def remove_image(self, image: LocalImage) -> None:
         """Name by name, as engines want it; with the last one it is gone. One without a name goes by its id."""
         for name in image.names or (image.id,):
-            wish = f"remove image {name}"
-            answer = self._call("DELETE", f"/images/{name}", wish, seconds=CHANGE_SECONDS)
+            action = f"remove image {name}"
+            answer = self._call("DELETE", f"/images/{name}", action, seconds=CHANGE_SECONDS)
             if answer.status == 409:
                 raise in_use(self.driver, name, parse_message(answer.body))
             if answer.status not in (200, 404):
-                raise self._failure(answer, wish)
+                raise self._failure(answer, action)
 
     def has_image(self, content: Content) -> bool:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
@@ -123,11 +123,11 @@ class Engine:
             return True
         from schedkit.images.settings import find_addresses
 
-        wish = "tell which registries may be insecure"
+        action = "tell which registries may be insecure"
         try:
-            return parse_insecure(self._fetch_json("/info", wish), registry, find_addresses(registry))
+            return parse_insecure(self._fetch_json("/info", action), registry, find_addresses(registry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
@@ -153,17 +153,17 @@ class Engine:
         image = self._find_image(content)
         if image is None:
             raise NotFoundError(f"{self.driver} does not have {content.reference}", hint="pull it first")
-        wish = f"create container {spec.name}"
+        action = f"create container {spec.name}"
         body = self._describe(image, content, spec)
         answer = self._call(
-            "POST", "/containers/create", wish, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
+            "POST", "/containers/create", action, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
         )
         if answer.status == 201:
             try:
-                return str(self._door.parse(answer.body, wish)["Id"])
+                return str(self._socket.parse(answer.body, action)["Id"])
             except (KeyError, TypeError) as error:
-                raise self._senseless(wish) from error
-        failure = self._failure(answer, wish)
+                raise self._senseless(action) from error
+        failure = self._failure(answer, action)
         if "already in use" in failure.message:  # docker says it with 409, podman with 500
             raise name_taken(self.driver, spec.name)
         raise failure
@@ -173,18 +173,18 @@ class Engine:
         # Engines make it when they create a container; after a boot it is gone, and podman does not make it again.
         with suppress(OSError):
             self._scx_folder.mkdir(parents=True, exist_ok=True)
-        wish = f"start container {id[:12]}"
-        self._change("POST", f"/containers/{id}/start", wish, fine=(204, 304))
+        action = f"start container {id[:12]}"
+        self._change("POST", f"/containers/{id}/start", action, fine=(204, 304))
 
     def signal(self, id: str, number: int) -> None:
         """Send a signal; 409 says that nothing runs in it."""
-        wish = f"send signal {number} to container {id[:12]}"
-        self._change("POST", f"/containers/{id}/kill", wish, query={"signal": str(number)}, fine=(204, 409))
+        action = f"send signal {number} to container {id[:12]}"
+        self._change("POST", f"/containers/{id}/kill", action, query={"signal": str(number)}, fine=(204, 409))
 
     def wait(self, id: str, timeout: float) -> int | None:
         """Its exit code as soon as it ended. At the timeout the engine is asked once more: silence is not `it runs`."""
-        wish = f"wait for container {id[:12]}"
-        code = self._await_end(id, timeout, wish)
+        action = f"wait for container {id[:12]}"
+        code = self._await_end(id, timeout, action)
         # An answer of 0 is also what a container gets that never ran.
         container = self.fetch_container(id) if not code else None
         if container is None:
@@ -195,38 +195,38 @@ class Engine:
 
     def remove(self, id: str) -> None:
         """Remove an ended container with its log and its anonymous volumes; one that is gone is fine."""
-        wish = f"remove container {id[:12]}"
-        answer = self._call("DELETE", f"/containers/{id}", wish, query={"v": "1"}, seconds=CHANGE_SECONDS)
+        action = f"remove container {id[:12]}"
+        answer = self._call("DELETE", f"/containers/{id}", action, query={"v": "1"}, seconds=CHANGE_SECONDS)
         if answer.status in (204, 404):
             return
         if self.fetch_container(id).state in (ContainerState.RUNNING, ContainerState.PAUSED):
             raise still_running(self.driver, id)
-        raise self._failure(answer, wish)
+        raise self._failure(answer, action)
 
     def stream_logs(
         self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[bytes]:
         """Its output, both streams in the order in which they came."""
-        wish = f"read the logs of container {id[:12]}"
-        told = self._inspect(id, wish)
+        action = f"read the logs of container {id[:12]}"
+        told = self._inspect(id, action)
         framed = not told.get("Config", {}).get("Tty")
         query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "tail": "all" if tail is None else str(tail)}
         if since is not None:
             query["since"] = f"{since:.9f}"
-        return self._stream_logs(id, query, wish, framed=framed, follow=follow)
+        return self._stream_logs(id, query, action, framed=framed, follow=follow)
 
     def close(self) -> None:
         """Nothing to give back: a connection lasts as long as its call."""
 
     def _stream_logs(
-        self, id: str, query: Mapping[str, str], wish: str, *, framed: bool, follow: bool
+        self, id: str, query: Mapping[str, str], action: str, *, framed: bool, follow: bool
     ) -> Iterator[bytes]:
         target = self._api_prefix() + f"/containers/{id}/logs"
         # A scheduler may be silent for as long as it likes, and until it speaks an engine may be silent, too.
         seconds = None if follow else READ_SECONDS
-        with self._door.open("GET", target, wish, query=query, seconds=seconds) as (response, _):
+        with self._socket.open("GET", target, action, query=query, seconds=seconds) as (response, _):
             if response.status != 200:
-                raise self._failure(EngineAnswer(response.status, {}, response.read(_PIECE)), wish)
+                raise self._failure(EngineAnswer(response.status, {}, response.read(_PIECE)), action)
             while framed and len(header := response.read(8)) == 8:
                 # Four bytes say which stream it is, four how much of it follows.
                 left = int.from_bytes(header[4:])
@@ -236,24 +236,24 @@ class Engine:
             while piece := response.read1(_PIECE):  # a terminal's output comes as it is
                 yield piece
 
-    def _await_end(self, id: str, timeout: float, wish: str) -> int | None:
+    def _await_end(self, id: str, timeout: float, action: str) -> int | None:
         target = self._api_prefix() + f"/containers/{id}/wait"
         try:
-            answer = self._door.call(
-                "POST", target, wish, query={"condition": "not-running"}, seconds=max(timeout, 0.001)
+            answer = self._socket.call(
+                "POST", target, action, query={"condition": "not-running"}, seconds=max(timeout, 0.001)
             )
         except NoAnswerError:
             return None
         if answer.status != 200:
-            raise self._failure(answer, wish)
+            raise self._failure(answer, action)
         try:
-            told = self._door.parse(answer.body, wish)
+            told = self._socket.parse(answer.body, action)
             problem = (told.get("Error") or {}).get("Message")
             code = int(told["StatusCode"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
         if problem:
-            raise parse_failure(self.driver, 500, problem, wish)
+            raise parse_failure(self.driver, 500, problem, action)
         return code
 
     def _find_image(self, content: Content) -> str | None:
@@ -262,16 +262,16 @@ class Engine:
         return next((name for name in names if self._is_here(name, content)), None)
 
     def _is_here(self, name: str, content: Content) -> bool:
-        wish = f"inspect image {name}"
-        answer = self._call("GET", f"/images/{name}/json", wish)
+        action = f"inspect image {name}"
+        answer = self._call("GET", f"/images/{name}/json", action)
         if answer.status == 404:
             return False
         if answer.status != 200:
-            raise self._failure(answer, wish)
+            raise self._failure(answer, action)
         try:
-            id = parse_image_id(self._door.parse(answer.body, wish))
+            id = parse_image_id(self._socket.parse(answer.body, action))
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
         # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
         if id not in (content.config.digest, content.manifest.digest):
             raise BadDataError(
@@ -283,7 +283,7 @@ class Engine:
     def _pull_from(self, source: Source, content: Content, progress: Progress) -> None:
         from schedkit.runtimes.engine_pull import pull
 
-        pull(self._door, self._api_prefix(), content, source, progress)
+        pull(self._socket, self._api_prefix(), content, source, progress)
         if not self._is_here(_pin(source, content), content):
             raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
 
@@ -315,11 +315,11 @@ class Engine:
         return body
 
     def _fetch_images(self, parse: Callable[[Any], frozenset[str]]) -> frozenset[str]:
-        wish = "list images"
+        action = "list images"
         try:
-            return parse(self._fetch_json("/images/json", wish))
+            return parse(self._fetch_json("/images/json", action))
         except (AttributeError, TypeError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
 
     def _parse_aged(self, told: dict[str, Any]) -> tuple[float, Container]:
         try:
@@ -335,51 +335,51 @@ class Engine:
 
     def _comes_from_image(self, told: dict[str, Any], deadline: float) -> bool:
         """Whether the provider's label is the image's own, so that it says nothing of who started the container."""
-        wish = "inspect an image"
+        action = "inspect an image"
         try:
             image = self._fetch_json(
-                f"/images/{told['Image']}/json", wish, seconds=max(0.001, deadline - time.monotonic())
+                f"/images/{told['Image']}/json", action, seconds=max(0.001, deadline - time.monotonic())
             )
             name, value = PROVIDER
             return bool((image["Config"].get("Labels") or {}).get(name) == value)
         except NotFoundError:  # the engine forgot the image, so that nothing says that somebody meant the label
             return True
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(wish) from error
+            raise self._senseless(action) from error
 
-    def _inspect(self, id: str, wish: str, seconds: float | None = None) -> dict[str, Any]:
-        told = self._fetch_json(f"/containers/{id}/json", wish, seconds=seconds)
+    def _inspect(self, id: str, action: str, seconds: float | None = None) -> dict[str, Any]:
+        told = self._fetch_json(f"/containers/{id}/json", action, seconds=seconds)
         if not isinstance(told, dict) or not isinstance(told.get("Config"), dict):
-            raise self._senseless(wish)
+            raise self._senseless(action)
         return told
 
     def _fetch_json(
-        self, target: str, wish: str, query: Mapping[str, str] | None = None, seconds: float | None = None
+        self, target: str, action: str, query: Mapping[str, str] | None = None, seconds: float | None = None
     ) -> Any:
-        answer = self._call("GET", target, wish, query=query, seconds=seconds)
+        answer = self._call("GET", target, action, query=query, seconds=seconds)
         if answer.status != 200:
-            raise self._failure(answer, wish)
-        return self._door.parse(answer.body, wish)
+            raise self._failure(answer, action)
+        return self._socket.parse(answer.body, action)
 
     def _change(
-        self, method: str, target: str, wish: str, *, fine: tuple[int, ...], query: Mapping[str, str] | None = None
+        self, method: str, target: str, action: str, *, fine: tuple[int, ...], query: Mapping[str, str] | None = None
     ) -> None:
-        answer = self._call(method, target, wish, query=query, seconds=CHANGE_SECONDS)
+        answer = self._call(method, target, action, query=query, seconds=CHANGE_SECONDS)
         if answer.status not in fine:
-            raise self._failure(answer, wish)
+            raise self._failure(answer, action)
 
     def _call(
         self,
         method: str,
         target: str,
-        wish: str,
+        action: str,
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
         seconds: float | None = None,
     ) -> EngineAnswer:
         seconds = READ_SECONDS if seconds is None else seconds
-        return self._door.call(method, self._api_prefix() + target, wish, query=query, body=body, seconds=seconds)
+        return self._socket.call(method, self._api_prefix() + target, action, query=query, body=body, seconds=seconds)
 
     def _api_prefix(self) -> str:
         if not self._prefix:
@@ -387,17 +387,17 @@ class Engine:
         return self._prefix
 
     def _ping(self) -> EngineAnswer:
-        wish = "say which version it is"
-        answer = self._door.call("GET", "/_ping", wish)
+        action = "say which version it is"
+        answer = self._socket.call("GET", "/_ping", action)
         if answer.status != 200:
-            raise self._failure(answer, wish)
+            raise self._failure(answer, action)
         return answer
 
-    def _failure(self, answer: EngineAnswer, wish: str) -> SchedkitError:
-        return parse_failure(self.driver, answer.status, parse_message(answer.body), wish)
+    def _failure(self, answer: EngineAnswer, action: str) -> SchedkitError:
+        return parse_failure(self.driver, answer.status, parse_message(answer.body), action)
 
-    def _senseless(self, wish: str) -> BadDataError:
-        return BadDataError(f"{self.driver} was asked to {wish} and its answer makes no sense")
+    def _senseless(self, action: str) -> BadDataError:
+        return BadDataError(f"{self.driver} was asked to {action} and its answer makes no sense")
 
 
 def _choose_prefix(api: str) -> str:

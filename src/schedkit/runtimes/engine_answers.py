@@ -140,9 +140,9 @@ def parse_message(body: bytes) -> str:
         return body.decode(errors="replace").strip() or "it does not say why"
 
 
-def parse_failure(driver: str, status: int, message: str, wish: str) -> SchedkitError:
+def parse_failure(driver: str, status: int, message: str, action: str) -> SchedkitError:
     """The error that a refusal of the engine is."""
-    text = f"{driver} could not {wish}: {message}"
+    text = f"{driver} could not {action}: {message}"
     if "no space left" in message:
         return NoSpaceError(text)
     if status == 404 or "no such container" in message.lower():

@@ -9,22 +9,22 @@ from schedkit.errors import BadDataError
 from schedkit.images.oci import Content, Credentials, Source
 from schedkit.runtimes.engine_answers import parse_message, parse_pull_failure
 from schedkit.runtimes.model import Progress
-from schedkit.runtimes.unix_http import Door
+from schedkit.runtimes.unix_http import EngineSocket
 
 _SILENCE_SECONDS = 300.0  # engines say nothing while they unpack a layer
 _TOKEN_USER = "<token>"  # noqa: S105 — the user name that stands for an identity token, by docker's convention
 _FETCHED = {"Verifying Checksum", "Download complete", "Extracting", "Pull complete", "Already exists"}
 
 
-def pull(door: Door, prefix: str, content: Content, source: Source, progress: Progress) -> None:
+def pull(engine: EngineSocket, prefix: str, content: Content, source: Source, progress: Progress) -> None:
     """Make the engine pull this platform's manifest from one source; progress counts the layers' bytes."""
     sizes = {_short(layer.digest): layer.size for layer in content.layers}
     total = sum(sizes.values())
     done = dict.fromkeys(sizes, 0)
     progress(0, total)
-    for line in _stream(door, prefix, content, source):
+    for line in _stream(engine, prefix, content, source):
         if "error" in line:
-            raise parse_pull_failure(door.driver, str(line["error"]), _name(content, source))
+            raise parse_pull_failure(engine.driver, str(line["error"]), _name(content, source))
         layer, status = str(line.get("id")), line.get("status")
         if layer not in sizes:
             continue
@@ -37,11 +37,11 @@ def pull(door: Door, prefix: str, content: Content, source: Source, progress: Pr
     progress(total, total)
 
 
-def _stream(door: Door, prefix: str, content: Content, source: Source) -> Iterator[dict[str, Any]]:
-    wish = f"pull {_name(content, source)}"
+def _stream(engine: EngineSocket, prefix: str, content: Content, source: Source) -> Iterator[dict[str, Any]]:
+    action = f"pull {_name(content, source)}"
     target = f"{prefix}/images/create"
     query = {"fromImage": source.repository, "tag": content.manifest.digest}
-    if source.insecure and door.driver == "podman":
+    if source.insecure and engine.driver == "podman":
         # Docker goes by its own configuration only; podman can be told, at an address of its own.
         target = f"{prefix}/libpod/images/pull"
         query = {
@@ -50,17 +50,17 @@ def _stream(door: Door, prefix: str, content: Content, source: Source) -> Iterat
             "compatMode": "true",
         }
     headers = {"X-Registry-Auth": _encode(source.credentials, source.repository)} if source.credentials else {}
-    with door.open("POST", target, wish, query=query, headers=headers, seconds=_SILENCE_SECONDS) as (
+    with engine.open("POST", target, action, query=query, headers=headers, seconds=_SILENCE_SECONDS) as (
         response,
         _,
     ):
         if response.status != 200:
-            raise parse_pull_failure(door.driver, parse_message(response.read(64 * 1024)), _name(content, source))
+            raise parse_pull_failure(engine.driver, parse_message(response.read(64 * 1024)), _name(content, source))
         for line in response:
             if line.strip():
-                told = door.parse(line, wish)
+                told = engine.parse(line, action)
                 if not isinstance(told, dict):
-                    raise BadDataError(f"{door.driver} was asked to {wish} and its answer makes no sense")
+                    raise BadDataError(f"{engine.driver} was asked to {action} and its answer makes no sense")
                 yield told
 
 
@@ -79,5 +79,5 @@ def _encode(credentials: Credentials, repository: str) -> str:
 
 
 def _short(digest: str) -> str:
-    """As engines name a layer."""
+    """Shorten a digest as engines do for a layer."""
     return digest.partition(":")[2][:12]

@@ -60,7 +60,7 @@ class Runtime(Protocol):
         """The path it is spoken to at."""
 
     def fetch_version(self) -> str:
-        """Of the runtime; also how one asks whether it answers at all."""
+        """Return the runtime's version. Also used to check that it responds."""
 
     def fetch_containers(self) -> list[Container]:
         """All of schedkit's and the Go schedctl's, oldest first, finished ones too; within LOOK_SECONDS."""

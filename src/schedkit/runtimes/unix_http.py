@@ -27,8 +27,8 @@ class EngineAnswer(NamedTuple):
     body: bytes
 
 
-class Door:
-    """Where a runtime is spoken to. `wish` says in each call what it is for: `start container 1234`."""
+class EngineSocket:
+    """A runtime's socket. Each call says by `action` what it is for, for messages: `start container 1234`."""
 
     def __init__(self, driver: str, path: str) -> None:
         self.driver = driver
@@ -38,21 +38,21 @@ class Door:
         self,
         method: str,
         target: str,
-        wish: str,
+        action: str,
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
         seconds: float = READ_SECONDS,
     ) -> EngineAnswer:
         """Ask and read the whole answer, all within `seconds`."""
-        with self.open(method, target, wish, query=query, body=body, seconds=seconds, whole=True) as (response, _):
+        with self.open(method, target, action, query=query, body=body, seconds=seconds, whole=True) as (response, _):
             pieces: list[bytes] = []
             size = 0
             while piece := response.read1(_PIECE):
                 pieces.append(piece)
                 size += len(piece)
                 if size > _MOST:
-                    raise BadDataError(f"{self.driver} was asked to {wish} and answered more than {_MOST} bytes")
+                    raise BadDataError(f"{self.driver} was asked to {action} and answered more than {_MOST} bytes")
             return EngineAnswer(response.status, response.headers, b"".join(pieces))
 
     @contextmanager
@@ -60,7 +60,7 @@ class Door:
         self,
         method: str,
         target: str,
-        wish: str,
+        action: str,
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
@@ -92,7 +92,7 @@ class Door:
                     yield response, connection
         except TimeoutError as error:
             raise NoAnswerError(
-                f"{self.driver} did not respond within {seconds or 0:g} s when asked to {wish}",
+                f"{self.driver} did not respond within {seconds or 0:g} s when asked to {action}",
                 hint=f"is {self.driver} hung? it was asked at {self.path}",
             ) from error
         except PermissionError as error:
@@ -101,12 +101,14 @@ class Door:
             ) from error
         except OSError as error:
             why = str(error) or type(error).__name__
-            raise UnavailableError(f"{self.driver} at {self.path} broke off when asked to {wish}: {why}") from error
+            raise UnavailableError(f"{self.driver} at {self.path} broke off when asked to {action}: {why}") from error
 
-    def parse(self, content: bytes, wish: str) -> Any:
+    def parse(self, content: bytes, action: str) -> Any:
         """JSON out of an answer."""
         try:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             said = content[:200].decode(errors="replace")
-            raise BadDataError(f"{self.driver} was asked to {wish} and its answer makes no sense: {said!r}") from error
+            raise BadDataError(
+                f"{self.driver} was asked to {action} and its answer makes no sense: {said!r}"
+            ) from error

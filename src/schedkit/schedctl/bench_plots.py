@@ -21,7 +21,7 @@ _SMALL = 0.02
 
 
 class Scale(NamedTuple):
-    """From values to places on a line."""
+    """Maps values to columns of a line."""
 
     low: float
     high: float

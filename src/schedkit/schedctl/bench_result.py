@@ -33,7 +33,7 @@ class BenchResult(NamedTuple):
 
 
 def bench_fields(result: BenchResult) -> Json:
-    """For `-o json`: with the images, the seed and the command, enough to do it again."""
+    """Return what `-o json` prints: with the images, the seed and the command, enough to do it again."""
     summary = result.summary
     return {
         "command": list(result.command),
@@ -80,7 +80,7 @@ def bench_fields(result: BenchResult) -> Json:
 
 
 def bench_text(result: BenchResult, output: Output) -> str:
-    """For people: a table of the main quantity, of latency where that was measured, and the answers."""
+    """Return the text for people: a table of the main quantity, of latency where that was measured, and the answers."""
     summary = result.summary
     shown = [summary.main, *(one for one in summary.quantities if one.name.startswith("wakeup_p99"))]
     if summary.main.name != "wall_seconds":

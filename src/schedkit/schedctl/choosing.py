@@ -13,7 +13,7 @@ def choose_container(session: Session, which: str | None) -> tuple[Runtime, Cont
 
 
 def choose_managed(session: Session, which: str | None) -> tuple[Observed, Managed]:
-    """By id or its beginning, by name or by scheduler; without, the one that runs, or else that ended last."""
+    """Find a container by id or its beginning, by name or scheduler; without, the one that runs, or ended last."""
     from schedkit.host.managed import observe
     from schedkit.host.stop import find
 

@@ -123,7 +123,7 @@ class _Reader:
         return self._resolve(value) if value else None
 
     def _resolve(self, path: str) -> str:
-        """From the file's own folder on, wherever the command is run."""
+        """Resolve a path from the file's own folder, wherever the command is run."""
         return str(Path(self._origin).parent / path)
 
     def _words(self, key: str, value: object) -> tuple[str, ...]:

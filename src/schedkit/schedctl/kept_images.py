@@ -35,10 +35,10 @@ def _may_start(choice: Choice | Unknown | None, image: LocalImage) -> bool:
 
 
 def image_fields(image: LocalImage) -> Json:
-    """For JSON."""
+    """Return an image's fields for JSON."""
     return {"driver": image.driver, "id": image.id, "names": list(image.names), "size": image.size}
 
 
 def kept_fields(one: KeptImage) -> Json:
-    """With who uses it."""
+    """Return an image's fields for JSON, with the containers that use it."""
     return {**image_fields(one.image), "used_by": list(one.used_by)}

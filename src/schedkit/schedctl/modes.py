@@ -19,7 +19,7 @@ MODE_NAMES = ("auto", "gaming", "lowlatency", "powersave", "server")
 
 
 def mode_option(function: Function) -> Function:
-    """For all that run a scheduler."""
+    """Add `--mode`, for all commands that run a scheduler."""
     option: Any = click.option(
         "--mode",
         type=click.Choice(MODE_NAMES),

@@ -95,13 +95,13 @@ class Output(NamedTuple):
         return [line[:indent] + first, *(f"{'':{indent}}{one}" for one in rest)]
 
     def shorten(self, text: str) -> str:
-        """On a terminal, digests with as many digits as people compare."""
+        """Shorten digests to as many digits as people compare, on a terminal only."""
         name, at, digest = text.partition("sha256:")
         return text if self.width is None else f"{name}{at}{digest[:12]}"
 
 
 def make_output(*, json: bool, environ: Mapping[str, str] = os.environ) -> Output:
-    """For this process's stdout."""
+    """Return the output for this process's stdout."""
     stream = sys.stdout
     return Output(stream, json, count_columns(stream, environ), take_colour(stream, environ))
 

@@ -60,7 +60,7 @@ def _show_containers(*, everything: bool, json: bool) -> int:
 
 
 def _count_columns(environ: Mapping[str, str]) -> int:
-    """As click sees them: what the variable says, else the terminal's; as many as it wants where there is none."""
+    """Count the columns as click does: by the variable, else by the terminal; as many as help wants without one."""
     said = environ.get("COLUMNS", "")
     if said:
         return int(said) if said.isascii() and said.isdigit() and len(said) < 9 else 0  # else click reads it

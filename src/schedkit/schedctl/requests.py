@@ -40,7 +40,7 @@ def _explain_option(ctx: click.Context, error: click.NoSuchOption, said: list[st
 
 
 def restart_option(function: Function) -> Function:
-    """For what need not be there after the next boot."""
+    """Add `--restart`, for schedulers that need not be there after the next boot."""
     return click.option(
         "--restart",
         default="no",

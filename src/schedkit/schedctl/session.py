@@ -153,7 +153,7 @@ def check_name(name: str, version: str | None) -> None:
 
 
 def open_session(flags: Flags, *, json: bool = False) -> Session:
-    """From the command line, the environment and the configuration files of this process."""
+    """Make a session from the command line, the environment and the configuration files of this process."""
     _check_registries(flags.insecure_registries)
     settings = read_settings(flags, os.environ)
     return Session(settings, Terminal(sys.stderr, verbose=settings.verbose), make_output(json=json))

@@ -35,7 +35,7 @@ def _fields(status: Status, driver: str) -> Json:
         "schema_version": "1",
         "status": status.summary.value,
         "driver": driver,
-        "scheduler": _original(running[0]) if len(running) == 1 else None,
+        "scheduler": _describe_for_go_scripts(running[0]) if len(running) == 1 else None,
         "kernel": kernel_fields(status.kernel),
         "discrepancy": status.explanation if troubled else None,
         "explanation": status.explanation,
@@ -55,8 +55,8 @@ def _lasting_fields(status: Status) -> Json:
     return lasting_fields(status.lasting)
 
 
-def _original(managed: Managed) -> Json:
-    """The one scheduler in the words of the original, for the scripts that read those."""
+def _describe_for_go_scripts(managed: Managed) -> Json:
+    """The one scheduler in the words of the Go schedctl, for the scripts that read those."""
     container = managed.container
     fields = managed_fields(managed)
     return {

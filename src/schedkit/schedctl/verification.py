@@ -143,14 +143,14 @@ def policy_option(function: Function) -> Function:
 
 
 def offline_option(function: Function) -> Function:
-    """For machines, and moments, without network."""
+    """Add `--offline`, for machines without a network, now or always."""
     return keep_flag("--offline", is_flag=True, help="Use no network: accept only what was verified here before.")(
         function
     )
 
 
 def unsigned_option(function: Function) -> Function:
-    """For whoever trusts an image without a signature that says so."""
+    """Add `--allow-unsigned`, for who trusts an image without a signature that says so."""
     return keep_flag(
         "--allow-unsigned",
         is_flag=True,

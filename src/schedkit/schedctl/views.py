@@ -47,7 +47,7 @@ def managed_fields(managed: Managed) -> Json:
 
 
 def kernel_fields(kernel: KernelState) -> Json:
-    """What the kernel says; `supported`, `enabled` and `ops` are as the original wrote them."""
+    """What the kernel says; `supported`, `enabled` and `ops` are as the Go schedctl wrote them."""
     known = not isinstance(kernel.state, Unknown)
     return {
         "supported": kernel.state is not State.UNSUPPORTED if known else plain(kernel.state),

@@ -40,7 +40,7 @@ def find_candidates(image: Signable) -> Iterator[Candidate]:
 
 
 def _find_tagged(image: Signable, digest: str) -> Iterator[Candidate]:
-    """Of cosign v2: the layers of the manifest under sha256-<hex>.sig."""
+    """Find signatures of cosign v2: the layers of the manifest under sha256-<hex>.sig."""
     tag = f"{digest.replace(':', '-')}.sig"
     reference = replace(image.source, tag=tag, digest=None)
     try:
@@ -64,7 +64,7 @@ def _fetch_simple(image: Signable, layer: Annotated) -> Callable[[], Evidence]:
 
 
 def _find_referrers(image: Signable, digest: str) -> Iterator[Candidate]:
-    """Of cosign v3: artefacts that refer to the image and hold a bundle; v2 could be made to sign so, too."""
+    """Find signatures of cosign v3: referrers of the image that hold a bundle. v2 could be made to sign so, too."""
     try:
         referrers = image.registry.fetch_referrers(image.source, digest)
     except BadDataError as error:

@@ -144,7 +144,7 @@ class _Search:
         except (BadDataError, NotFoundError) as error:
             self._note(candidate, RefusalReason.BAD_SIGNATURE, error.message)
         except SchedkitError:
-            raise  # the registry does not answer, or refuses: that says nothing about this signature
+            raise  # the registry does not respond, or refuses: that says nothing about this signature
         except Exception as error:  # strangers wrote it: what nobody foresaw ends this candidate, not the search
             self._note(candidate, RefusalReason.BAD_SIGNATURE, f"it cannot be read: {type(error).__name__}")
 
@@ -199,6 +199,6 @@ def count_signers(accepted: Sequence[Accepted]) -> int:
 
 
 def _clean(text: str) -> str:
-    """For a terminal: strangers wrote parts of it."""
+    """Make a text safe for a terminal: strangers wrote parts of it."""
     shown = "".join(letter if letter.isprintable() else "�" for letter in text)
     return shown if len(shown) <= LONGEST_PROBLEM else f"{shown[:LONGEST_PROBLEM]}…"

@@ -27,7 +27,7 @@ class EvidenceEntry:
     body: bytes
     log_id: bytes
     index: int
-    integrated: int | None  # seconds since 1970; only a SET vouches for it
+    integrated: int | None  # seconds since 1970; only a SET confirms it
     promise: bytes | None  # the log's signature of the entry and its time (SET)
     proof: Proof | None
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def encode_image(image: Image) -> dict[str, Any]:
-    """For JSON; the layers are in the manifest."""
+    """Encode an image for JSON; the layers are in the manifest."""
     return {
         "manifests": [[one.media_type, one.digest, base64.b64encode(data).decode()] for one, data in image.manifests],
         "platforms": [[one.os, one.architecture, one.variant] for one in (image.platform, *image.platforms)],

@@ -68,7 +68,7 @@ def check_key(key: object) -> "PublicKey":
 
 
 def encode_key(key: "PublicKey") -> bytes:
-    """In DER, the same for the same key whatever file it came from."""
+    """Encode a key in DER: the same key gives the same bytes, whatever file it came from."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

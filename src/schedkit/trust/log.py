@@ -39,7 +39,7 @@ def check_log(evidence: Evidence, signer: bytes, logs: Sequence[Log], origin: st
         raise Problem(
             RefusalReason.NO_LOG_ENTRY, f"its log entry is in {unknown}, which is not a trusted log ({origin})"
         )
-    # The one whose time is vouched for says more.
+    # The one whose time is confirmed says more.
     return next((one for one in found if one.integrated), found[0])
 
 

@@ -34,7 +34,7 @@ class LogEntry:
 
     log_id: str  # hexadecimal
     index: int
-    integrated: datetime | None  # None where the log does not vouch for a time
+    integrated: datetime | None  # None where the log does not confirm a time
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Signature:
     who: str  # `key SHA256:… (path)` or `subject (issuer)`
     how: SignerKind
     format: Format
-    signed_at: datetime | None  # None where nobody vouches for a time
+    signed_at: datetime | None  # None where nobody confirms a time
     log: LogEntry | None
     on: str  # the digest it names: the index's or the manifest's
 

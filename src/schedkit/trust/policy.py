@@ -132,6 +132,6 @@ def _fits(patterns: Iterable[str], repository: str) -> bool:
 
 
 def _translate(pattern: str) -> str:
-    """As an expression: `*` is anything within one part of a path, `**` anything."""
+    """Translate to an expression: `*` is anything within one part of a path, `**` anything."""
     parts = re.split(r"(\*\*|\*)", pattern)
     return "".join({"**": ".*", "*": "[^/]*"}.get(part, re.escape(part)) for part in parts)

@@ -22,7 +22,7 @@ RULE_FIELDS = ("keys", "identities", "threshold", "requireLog", "rekorURL", "tru
 POLICY_FIELDS = (*RULE_FIELDS, "scopes", "allowUnsigned")
 SCOPE_FIELDS = ("images", *RULE_FIELDS)
 POSIX_CLASS = re.compile(r"\[\[?\^?:[a-z]+:\]")  # which RE2 knows, and Python reads as something else
-# Who vouches for workflows with such names: narrower than any issuer, as which cosign takes an identity without one.
+# Who issues certificates for such workflows: narrower than any issuer, as which cosign takes an identity without one.
 ISSUERS = {
     "https://github.com/": "https://token.actions.githubusercontent.com",
     "https://gitlab.com/": "https://gitlab.com",

@@ -32,7 +32,7 @@ class Fields:
         return value
 
     def number(self, name: str) -> int:
-        """As a number, or as a text of digits: that is how protobuf writes the large ones."""
+        """Read a number, or a text of digits: that is how protobuf writes the large ones."""
         value = self._table.get(name)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
             value = int(value)
@@ -41,7 +41,7 @@ class Fields:
         return value
 
     def bytes(self, name: str) -> Bytes:
-        """From base64."""
+        """Read bytes that are written as base64."""
         return decode_base64(self.text(name), f"{self._where}: {name}")
 
     def hexadecimal(self, name: str) -> "Bytes":

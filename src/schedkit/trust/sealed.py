@@ -59,7 +59,7 @@ class SealedFolder:
             pass
 
     def names(self) -> list[str]:
-        """Of all files there, whoever wrote them, in order."""
+        """The names of all files there, whoever wrote them, in order."""
         try:
             with self._open() as folder, os.scandir(folder) as files:
                 return sorted(file.name for file in files if file.name.endswith(".json"))
@@ -137,5 +137,5 @@ def _remove(folder: int, name: str) -> None:
 
 
 def _make_seal(key: bytes, name: str, content: str) -> str:
-    """Of the name too: anybody who may write to the folder can rename a file."""
+    """Seal the name too: anybody who may write to the folder can rename a file."""
     return hmac.new(key, json.dumps([name, content]).encode(), "sha256").hexdigest()

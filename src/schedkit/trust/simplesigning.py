@@ -18,7 +18,7 @@ LARGEST_PAYLOAD = 64 * 1024
 
 
 def parse_simple_signature(payload: bytes, annotations: Mapping[str, str]) -> Evidence:
-    """From the layer's bytes and annotations; MalformedError where they make no sense."""
+    """Parse a layer's bytes and annotations; MalformedError where they make no sense."""
     if SIGNATURE not in annotations:
         raise MalformedError("the layer carries no signature")
     log, timestamp = annotations.get(LOG, "").strip(), annotations.get(TIMESTAMP, "").strip()

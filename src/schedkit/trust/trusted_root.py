@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Period:
-    """From when to when something is trusted; None: no such limit."""
+    """The time in which something is trusted; None: no such limit."""
 
     start: datetime | None
     end: datetime | None

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import NoAnswerError
-from schedkit.runtimes.unix_http import Door
+from schedkit.runtimes.unix_http import EngineSocket
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -43,7 +43,7 @@ def test_engine_that_drips_does_not_hold_a_call(tmp_path: Path, begin: bytes, dr
         thread.start()
         began = time.monotonic()
         with pytest.raises(NoAnswerError, match=r"did not respond within 0\.3 s"):
-            Door("docker", str(tmp_path / "engine.sock")).call("GET", "/info", "look", seconds=0.3)
+            EngineSocket("docker", str(tmp_path / "engine.sock")).call("GET", "/info", "look", seconds=0.3)
         took = time.monotonic() - began
         over.set()
         thread.join()
@@ -66,7 +66,7 @@ def test_answer_that_is_followed_may_take_longer_than_one_silence(tmp_path: Path
 
         thread = threading.Thread(target=answer)
         thread.start()
-        door = Door("docker", str(tmp_path / "engine.sock"))
-        with door.open("GET", "/logs", "follow", seconds=0.5) as (response, _):
+        engine = EngineSocket("docker", str(tmp_path / "engine.sock"))
+        with engine.open("GET", "/logs", "follow", seconds=0.5) as (response, _):
             assert list(response) == [b"line"] * 4
         thread.join()

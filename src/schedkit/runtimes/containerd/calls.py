@@ -109,7 +109,7 @@ class _Connection:
             self._channel = grpc.insecure_channel(
                 f"unix:{self._socket}",
                 options=[
-                    ("grpc.default_authority", "localhost"),  # by default the socket's path, which is no host
+                    ("grpc.default_authority", "localhost"),  # by default the socket's path, not a host
                     ("grpc.enable_http_proxy", 0),
                     ("grpc.use_local_subchannel_pool", 1),
                     ("grpc.max_receive_message_length", MESSAGE_BYTES),

@@ -1,4 +1,4 @@
-"""The driver: schedkit's containers in containerd's namespace of that name, and the original's, which lie there too."""
+"""The driver: schedkit's containers in containerd's namespace of that name, and those of the Go schedctl there."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class Containerd:
         self._marks: dict[str, list[tuple[float, int]]] = {}  # by container: when its output was how long
 
     def fetch_version(self) -> str:
-        """As containerd calls it, without the v."""
+        """Return containerd's version, without the v."""
         return self._client.call(calls.VERSION, Empty()).version.removeprefix("v")
 
     def fetch_containers(self) -> list[Container]:
@@ -70,7 +70,7 @@ class Containerd:
         return _parse_container(self._fetch_record(id), self._fetch_task(id))
 
     def fetch_digests(self) -> frozenset[str]:
-        """Of all images in the namespace, and of those manifests of an index that are here."""
+        """Return the digests of all images in the namespace, and of those manifests of an index that are here."""
         found: set[str] = set()
         for image in self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images:
             children = self._fetch_children(image.target) if image.target.media_type in INDEXES else []
@@ -78,7 +78,7 @@ class Containerd:
         return frozenset(found)
 
     def fetch_repositories(self) -> frozenset[str]:
-        """Of all images in the namespace, by their names."""
+        """Return the repositories of all images in the namespace, by their names."""
         images = self._client.call(calls.IMAGE_LIST, m.ListImagesRequest()).images
         return frozenset(find_repository(image.name) for image in images)
 
@@ -91,7 +91,7 @@ class Containerd:
         ]
 
     def remove_image(self, image: LocalImage) -> None:
-        """With all that only it needs: containerd cleans up before it answers."""
+        """Remove an image with all that only it needs: containerd cleans up before it responds."""
         for record in self._client.call(calls.CONTAINER_LIST, m.ListContainersRequest()).containers:
             if record.image in image.names:
                 who = _parse_labels(record).get(Label.NAME, record.id)
@@ -289,7 +289,7 @@ class Containerd:
         """Forget an ended process, or one that was never started; containerd itself refuses any other."""
         if task is None:
             return
-        if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not answer containerd in time
+        if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not respond to containerd in time
             raise NoAnswerError(f"containerd does not know whether container {id} runs", hint="try again")
         if task.status not in (m.PROCESS_STATUS_STOPPED, m.PROCESS_STATUS_CREATED):
             raise still_running(self.driver, id)
@@ -308,7 +308,7 @@ class Containerd:
         return True
 
     def _count_bytes(self, target: m.Descriptor) -> int | None:
-        """Of this platform's manifest, its configuration and layers, as they were fetched; None if one is missing."""
+        """Count the bytes of this platform's manifest, configuration and layers, as fetched; None if one is missing."""
         try:
             digests = self._fetch_children(target) if target.media_type in INDEXES else [target.digest]
             here = next(digest for digest in digests if self._has_content(digest))
@@ -355,7 +355,7 @@ def _parse_labels(record: m.Container) -> dict[str, str]:
 
 
 def _read_started(pid: int) -> datetime | None:
-    """When a process began, by the kernel: nobody else tells of the original's containers."""
+    """When a process began, by the kernel: nothing else says it for the Go schedctl's containers."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

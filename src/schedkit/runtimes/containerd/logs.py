@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from schedkit.errors import NotFoundError, SchedkitError
 
 BLOCK_BYTES = 64 << 10
-SETTLE_SECONDS = 2.0  # what a shim may take to write the last words of a process that has ended
+SETTLE_SECONDS = 2.0  # what a shim may take to write the last output of a process that has ended
 LOOK_SECONDS = 1.0  # in case the kernel would not tell of changes
 IN_MODIFY, IN_CLOSE_WRITE = 0x2, 0x8
 TURN_BYTES = 4 << 20  # a log longer than this becomes the older one, in place of the one before
@@ -230,7 +230,7 @@ def _is_written(log: BinaryIO) -> bool:
 
 
 def _seek_tail(log: BinaryIO, tail: int | None, begin: int = 0) -> bool:
-    """To the beginning of the last `tail` lines, none of them before `begin`; whether there are so many."""
+    """Seek to the last `tail` lines, none of them before `begin`; return whether there are so many."""
     if tail is None:
         log.seek(begin)
         return False

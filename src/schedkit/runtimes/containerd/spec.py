@@ -29,7 +29,7 @@ OWN_DEVICES = frozenset({"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-
 
 
 class ImageConfig(NamedTuple):
-    """Of an image's configuration what a container is made by."""
+    """The part of an image's configuration that a container is made by."""
 
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()

@@ -159,7 +159,7 @@ def command(
 
 
 def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str], list[Order | None]]":
-    """From --with: labels, each of them once, and what to run for each; None for the kernel's own scheduler."""
+    """Parse --with: labels, each of them once, and what to run for each; None for the kernel's own scheduler."""
     from schedkit.host.bench import NONE
 
     said: list[str] = []

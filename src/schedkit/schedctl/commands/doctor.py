@@ -12,7 +12,7 @@ from schedkit.schedctl.session import Session
 
 
 class Words(NamedTuple):
-    """How an outcome is told: to people, in which mood, and in the words of the original."""
+    """How an outcome is told: to people, in which mood, and in the words of the Go schedctl."""
 
     word: str
     mood: str
@@ -28,7 +28,7 @@ TOLD = {
 }
 WORD = 9  # columns for the outcome
 LEAST_ROOM = 32  # columns for what was seen; where there are fewer, it follows the check's name
-# What each check is about, and how bad it is when it fails: as in the original these do not depend on how it went.
+# What each check is about, and how bad it is when it fails: as in the Go schedctl these do not depend on how it went.
 ERROR, WARN = "error", "warn"
 ABOUT = {
     "kernel.version": (ERROR, "The kernel is new enough for sched_ext"),

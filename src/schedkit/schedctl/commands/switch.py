@@ -62,7 +62,7 @@ def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool
 
 
 def switched_fields(switched: Switched, scheduler: str) -> Json:
-    """For JSON."""
+    """Return the fields of a switch for JSON."""
     return {
         "scheduler": scheduler,
         "container": attached_fields(switched.attached),

@@ -73,7 +73,7 @@ def _gather(session: Session, named: Named, tags: list[str]) -> list[VersionRow]
 
 
 def _fetch_digests(session: Session) -> frozenset[str] | None:
-    """Of all images that are here; None if somebody who may know does not respond."""
+    """Return the digests of all local images; None if a runtime that may have some does not respond."""
     if session.runtimes.hidden:
         return None
     try:

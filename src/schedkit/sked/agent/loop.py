@@ -225,7 +225,7 @@ def _count(name: str, about: str, number: int) -> metrics.MetricFamily:
 
 
 def _spread(seconds: float, choose: Callable[[float, float], float] = random.uniform) -> float:
-    """About that time: many nodes that began at once must not come at once forever."""
+    """Vary a time a little: many nodes that began at once must not come at once forever."""
     return seconds * choose(0.8, 1.2)
 
 

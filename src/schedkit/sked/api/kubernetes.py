@@ -142,10 +142,10 @@ class NodeSelector(SpecModel, frozen=True, kw_only=True):
 
 
 class PreferredSchedulingTerm(SpecModel, frozen=True, kw_only=True):
-    """A wish for nodes of a kind."""
+    """A preference for some nodes."""
 
-    weight: Annotated[int, about("How much the wish weighs, from 1 to 100.", minimum=1, maximum=100)]
-    preference: Annotated[NodeSelectorTerm, about("The nodes wished for.")]
+    weight: Annotated[int, about("The weight of this preference, from 1 to 100.", minimum=1, maximum=100)]
+    preference: Annotated[NodeSelectorTerm, about("The preferred nodes.")]
 
 
 class NodeAffinity(SpecModel, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ class NodeAffinity(SpecModel, frozen=True, kw_only=True):
     preferred_during_scheduling_ignored_during_execution: Annotated[
         tuple[PreferredSchedulingTerm, ...],
         about(
-            "Wishes, handed on to the pods; a DaemonSet runs on every node that is selected, wished for or not.",
+            "Preferences, handed on to the pods; a DaemonSet runs on every node that is selected, preferred or not.",
             list_type="atomic",
             maxItems=TERMS,
         ),

@@ -14,7 +14,7 @@ from schedkit.sked.kube.metrics import MetricsRegistry
 
 Item = TypeVar("Item", bound=Hashable)
 BASE_SECONDS = 0.005  # controller-runtime's
-CAP_SECONDS = 300.0  # controller-runtime waits up to 1,000 s, long after a person has mended what was wrong
+CAP_SECONDS = 300.0  # controller-runtime waits up to 1,000 s, long after a person has fixed what was wrong
 
 
 class ShutDownError(Exception):

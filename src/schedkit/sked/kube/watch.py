@@ -302,7 +302,7 @@ class Stream(Generic[Item]):
 
     def _log(self, what: str, error: SchedkitError) -> None:
         """Tell of a trouble once, not at each attempt."""
-        # A lost connection is everyday; a refusal (no right, no such kind) is for somebody to mend.
+        # A lost connection is everyday; a refusal (no right, no such kind) is for somebody to fix.
         level = (
             logging.WARNING if isinstance(error, ApiError) and not isinstance(error, ApiExpiredError) else logging.INFO
         )

@@ -96,6 +96,6 @@ class Controller(Generic[Item]):
             about |= {"reason": error.reason, "error": error.message} | ({"hint": error.hint} if error.hint else {})
         else:
             about["error"] = f"{type(error).__name__}: {error}"
-        # A bug of ours shows where it is, to those who look for it.
+        # A bug in sked shows where it is, to those who look for it.
         trace = error if not isinstance(error, SchedkitError) and _logger.isEnabledFor(logging.DEBUG) else None
         _logger.log(level, what, extra=fields(**about), exc_info=trace)

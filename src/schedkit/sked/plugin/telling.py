@@ -100,7 +100,7 @@ def describe_failure(pool: PoolProgress) -> str:
 
 
 def describe_end(one: RolloutProgress) -> str:
-    """In one line, what became of a rollout."""
+    """Say in one line how a rollout ended."""
     updated = sum(pool.nodes.updated for pool in one.pools)
     if one.state == COMPLETE:
         gaps = [pool.gap for pool in one.pools if pool.gap]

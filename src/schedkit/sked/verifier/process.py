@@ -44,7 +44,7 @@ class VerifierProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the child, while there is one."""
+        """The process id of the child, while there is one."""
         return self._child.pid if self._child else None
 
     async def ask(
