@@ -71,7 +71,7 @@ class Engine:
         try:
             ids = [str(item["Id"]) for item in listed]
         except (KeyError, TypeError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
         containers = []
         for id in ids:
             try:
@@ -101,7 +101,7 @@ class Engine:
         try:
             return parse_images(self.driver, self._fetch_json("/images/json", action))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
 
     def remove_image(self, image: LocalImage) -> None:
         """Name by name, as engines want it; with the last one it is gone. One without a name goes by its id."""
@@ -127,7 +127,7 @@ class Engine:
         try:
             return parse_insecure(self._fetch_json("/info", action), registry, find_addresses(registry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
         """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
@@ -162,7 +162,7 @@ class Engine:
             try:
                 return str(self._socket.parse(answer.body, action)["Id"])
             except (KeyError, TypeError) as error:
-                raise self._senseless(action) from error
+                raise self._invalid(action) from error
         failure = self._failure(answer, action)
         if "already in use" in failure.message:  # docker says it with 409, podman with 500
             raise name_taken(self.driver, spec.name)
@@ -251,7 +251,7 @@ class Engine:
             problem = (told.get("Error") or {}).get("Message")
             code = int(told["StatusCode"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
         if problem:
             raise parse_failure(self.driver, 500, problem, action)
         return code
@@ -271,7 +271,7 @@ class Engine:
         try:
             id = parse_image_id(self._socket.parse(answer.body, action))
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
         # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
         if id not in (content.config.digest, content.manifest.digest):
             raise BadDataError(
@@ -319,19 +319,19 @@ class Engine:
         try:
             return parse(self._fetch_json("/images/json", action))
         except (AttributeError, TypeError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
 
     def _parse_aged(self, told: dict[str, Any]) -> tuple[float, Container]:
         try:
             return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._senseless(f"inspect container {str(told.get('Id'))[:12]}") from error
+            raise self._invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
 
     def _is_marked(self, told: dict[str, Any]) -> bool:
         try:
             return is_marked(told)
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(f"inspect container {str(told.get('Id'))[:12]}") from error
+            raise self._invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
 
     def _comes_from_image(self, told: dict[str, Any], deadline: float) -> bool:
         """Whether the provider's label is the image's own, so that it says nothing of who started the container."""
@@ -345,12 +345,12 @@ class Engine:
         except NotFoundError:  # the engine forgot the image, so that nothing says that somebody meant the label
             return True
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._senseless(action) from error
+            raise self._invalid(action) from error
 
     def _inspect(self, id: str, action: str, seconds: float | None = None) -> dict[str, Any]:
         told = self._fetch_json(f"/containers/{id}/json", action, seconds=seconds)
         if not isinstance(told, dict) or not isinstance(told.get("Config"), dict):
-            raise self._senseless(action)
+            raise self._invalid(action)
         return told
 
     def _fetch_json(
@@ -396,8 +396,8 @@ class Engine:
     def _failure(self, answer: EngineAnswer, action: str) -> SchedkitError:
         return parse_failure(self.driver, answer.status, parse_message(answer.body), action)
 
-    def _senseless(self, action: str) -> BadDataError:
-        return BadDataError(f"{self.driver} was asked to {action} and its answer makes no sense")
+    def _invalid(self, action: str) -> BadDataError:
+        return BadDataError(f"{self.driver} was asked to {action} and sent an invalid response")
 
 
 def _choose_prefix(api: str) -> str:

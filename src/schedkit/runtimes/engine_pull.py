@@ -60,7 +60,7 @@ def _stream(engine: EngineSocket, prefix: str, content: Content, source: Source)
             if line.strip():
                 told = engine.parse(line, action)
                 if not isinstance(told, dict):
-                    raise BadDataError(f"{engine.driver} was asked to {action} and its answer makes no sense")
+                    raise BadDataError(f"{engine.driver} was asked to {action} and sent an invalid response")
                 yield told
 
 

@@ -47,7 +47,7 @@ class EngineResponse:
         piece = self._stream.read1(most if self._left is None else min(most, self._left))
         if self._left is not None:
             if not piece:
-                raise ConnectionError("the answer ends in its middle")
+                raise ConnectionError("the response is incomplete")
             self._left -= len(piece)
         return piece
 

@@ -109,6 +109,4 @@ class EngineSocket:
             return json.loads(content)
         except (ValueError, RecursionError) as error:
             said = content[:200].decode(errors="replace")
-            raise BadDataError(
-                f"{self.driver} was asked to {action} and its answer makes no sense: {said!r}"
-            ) from error
+            raise BadDataError(f"{self.driver} was asked to {action} and sent an invalid response: {said!r}") from error

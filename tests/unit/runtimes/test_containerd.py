@@ -149,7 +149,7 @@ def test_user_is_looked_up_in_the_image(user: str, expected: User) -> None:
 
 @pytest.mark.parametrize("user", ["nobody", "scx:none"])
 def test_user_that_the_image_does_not_know_is_refused(user: str) -> None:
-    with pytest.raises(BadDataError, match="does not know"):
+    with pytest.raises(BadDataError, match="does not have"):
         parse_user(user, PASSWD, GROUP)
 
 

@@ -286,7 +286,7 @@ def test_inspection_of_an_image_without_sense_is_bad_data(engine: Engine, fake: 
     bodies: list[object] = [{}, [], {"Id": 5}]
     for body in bodies:
         fake.on(f"GET /images/ghcr.io/schedkit/scx_idle@{MANIFEST}/json", 200, body)
-        with pytest.raises(BadDataError, match="makes no sense"):
+        with pytest.raises(BadDataError, match="sent an invalid response"):
             engine.has_image(FakeContent())
 
 
@@ -475,7 +475,7 @@ def test_inspection_of_another_shape_makes_no_sense(engine: Engine, fake: FakeEn
     fake.on("GET /containers/c0ffee/json", 200, INSPECTED | odd)
     fake.on(f"GET /images/{INSPECTED['Image']}/json", 200, {"Config": {}})
     for fetch in (engine.fetch_containers, lambda: engine.fetch_container("c0ffee")):
-        with pytest.raises(BadDataError, match="inspect container c0ffee and its answer makes no sense"):
+        with pytest.raises(BadDataError, match="inspect container c0ffee and sent an invalid response"):
             fetch()
 
 

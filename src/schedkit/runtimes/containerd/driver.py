@@ -324,7 +324,7 @@ class Containerd:
         except NotFoundError:
             return []
         except (ValueError, RecursionError, KeyError, TypeError) as error:
-            raise BadDataError(f"containerd's copy of {index.digest} is no index: {error!r}") from error
+            raise BadDataError(f"containerd's copy of {index.digest} is not an index: {error!r}") from error
 
 
 def _parse_container(record: m.Container, task: m.Process | None) -> Container:

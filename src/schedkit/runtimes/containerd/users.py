@@ -38,7 +38,7 @@ def parse_user(user: str, passwd: str, group: str) -> User:
             break
     if found is None:
         if not name.isdigit():
-            raise BadDataError(f"the image shall run as {name!r}, which its /etc/passwd does not know")
+            raise BadDataError(f"the image is to run as {name!r}, which its /etc/passwd does not have")
         found = User(int(name))
     if not wanted_group:
         return found
@@ -47,7 +47,7 @@ def parse_user(user: str, passwd: str, group: str) -> User:
         if len(fields) > 2 and fields[2].isdigit() and wanted_group in (fields[0], fields[2]):
             return User(found.uid, int(fields[2]))
     if not wanted_group.isdigit():
-        raise BadDataError(f"the image shall run in group {wanted_group!r}, which its /etc/group does not know")
+        raise BadDataError(f"the image is to run in group {wanted_group!r}, which its /etc/group does not have")
     return User(found.uid, int(wanted_group))
 
 

@@ -173,7 +173,7 @@ def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str]
         except ValueError as error:
             raise UsageError(f"--with {words!r}: {error}", hint="quote it as for a shell") from error
         if not name:
-            raise UsageError(f"--with {','.join(named)!r} names no scheduler at one place", hint="NAME,NAME…")
+            raise UsageError(f"--with {','.join(named)!r} has an empty name", hint="NAME,NAME…")
         same = [label for label in labels if label == words.strip() or label.startswith(f"{words.strip()} (")]
         labels.append(clean(f"{words.strip()} ({len(same) + 1})" if same else words.strip()))
         if name == NONE and args:

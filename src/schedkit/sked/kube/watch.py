@@ -218,7 +218,7 @@ class Stream(Generic[Item]):
             except TimeoutError as error:
                 if self._version:
                     return  # nothing for QUIET_SECONDS: go on from here on a connection that is known to live
-                raise QuietError("the watch went quiet before its beginning was over") from error
+                raise QuietError("the watch stopped before its initial list was complete") from error
             for line in splitter.feed(chunk):
                 self._take(decode(line, WatchEvent))
                 self._recovered()
