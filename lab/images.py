@@ -149,18 +149,20 @@ def build(
     tag: str,
     *,
     registry: str,
+    others: Sequence[str] = (),
     build_args: Mapping[str, str] | None = None,
     bases: Mapping[str, Artefact] | None = None,
     platform: str = "",
     qemu: Artefact | None = None,
 ) -> str:
-    """Build a Containerfile, push it as `registry`/`tag` and return the digest the registry knows it by.
+    """Build a Containerfile, push it as `registry`/`tag`, and to `others`; return the digest that they know it by.
 
     `schedkit-lab/runtime`, `/debian` and `/python` may be named as bases, in FROM or in a build argument; `bases` adds
     others, or replaces these. For a platform that is not this host's, `qemu` has the program that runs its programs.
     """
-    if registry.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
-        raise LabError(f"{registry} is not a registry on loopback", hint="the lab pushes over plain HTTP only there")
+    for one in (registry, *others):
+        if one.rpartition(":")[0] not in ("127.0.0.1", "localhost"):
+            raise LabError(f"{one} is not a registry on loopback", hint="the lab pushes over plain HTTP only there")
     arguments = dict(build_args or {})
     text = "\n".join([containerfile.read_text(), *arguments.values()])
     known = {"runtime": IMAGES, "debian": DEBIAN, "python": PYTHON} | dict(bases or {})
@@ -172,7 +174,7 @@ def build(
             folder,
             containerfile=containerfile,
             context=context,
-            destinations=[f"docker://{registry}/{tag}"],
+            destinations=[f"docker://{one}/{tag}" for one in (registry, *others)],
             bases={name: store.path(artefact) / "bases" / name for name, artefact in used.items()},
             build_args=arguments,
             platform=platform,

@@ -43,12 +43,12 @@ THIS_HOST = Platform()
 def build_sked(
     store: Store,
     registry: str,
-    *,
+    *others: str,
     tag: str = TAG,
     build_args: Mapping[str, str] | None = None,
     platform: Platform = THIS_HOST,
 ) -> str:
-    """Build the operator's image from this tree, push it to a registry on loopback and return its digest."""
+    """Build the operator's image from this tree, push it to registries on loopback and return its digest."""
     store.ensure(platform.wheels)
     (store.root / "run").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="image-sked-", dir=store.root / "run") as name:
@@ -63,6 +63,7 @@ def build_sked(
             context,
             tag,
             registry=registry,
+            others=others,
             build_args={"BASE": f"{images.BASES}/python"} | dict(build_args or {}),
             bases={"python": platform.base},
             platform=platform.name,
@@ -73,6 +74,12 @@ def build_sked(
 def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
     """Build the operator's image, push it to the machine's registry, install it from there, and wait for it."""
     build_sked(store, machine.registry)
+    install_sked(cluster)
+    await_manager(cluster)
+
+
+def install_sked(cluster: Cluster) -> None:
+    """Install the operator with the image that the nodes' registries have; it may take some time to come up."""
     kubectl = f"{cluster.plane.binaries.kubectl} --kubeconfig={cluster.admin_kubeconfig}"
     done = subprocess.run(
         [PROJECT / "scripts/deploy", "deploy"],
@@ -83,11 +90,15 @@ def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
     )
     if done.returncode:
         raise LabError(f"sked was not deployed: {done.stderr.strip()}")
-    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", "--timeout=120s", timeout=130)
 
 
-def enforce_signatures(cluster: Cluster, files: Mapping[str, str]) -> None:
-    """Have a deployed operator run only what is signed as a policy wants: `files` are policy.yaml and its keys.
+def await_manager(cluster: Cluster) -> None:
+    """Wait until the manager is as its Deployment says."""
+    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", MANAGER, "--timeout=600s", timeout=610)
+
+
+def enforce_signatures(cluster: Cluster, files: Mapping[str, str], *, wait: bool = True) -> None:
+    """Have an installed operator run only what is signed as a policy wants: `files` are policy.yaml and its keys.
 
     The machine's registry is on its loopback, so the manager gets the node's network; no installation needs that.
     """
@@ -104,6 +115,9 @@ def enforce_signatures(cluster: Cluster, files: Mapping[str, str]) -> None:
         cluster.kubectl("apply", "-f", str(folder / f"{name}.yaml"))
     patch = yaml.safe_load((folder / "manager_patch.yaml").read_text())
     patch.append({"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True})
+    # One after the other: two managers at a time take an emulated machine long to start.
+    patch.append({"op": "add", "path": "/spec/strategy", "value": {"type": "Recreate"}})
     patched = ("deployment", MANAGER, "-n", NAMESPACE, "--type=json", "-p", json.dumps(patch))
     cluster.kubectl("patch", *patched)
-    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", MANAGER, "--timeout=180s", timeout=190)
+    if wait:
+        await_manager(cluster)

@@ -9,7 +9,7 @@ from lab.machine import Machine
 from lab.waiting import NotYetError, wait_for
 
 SLOT = "cat /sys/kernel/sched_ext/state /sys/kernel/sched_ext/root/ops 2>/dev/null | paste -sd' '"
-SECONDS = 120.0
+SECONDS = 180.0
 
 
 class Stage:

@@ -17,6 +17,7 @@ CHARACTER, LINE, MARGIN = 7.85, 19.0, 14.0  # in pixels, for a font of 13
 LONGEST_PAUSE = 2.0  # seconds that a command seems to take at most
 READING = 0.9  # seconds before a command is typed, so that the sentence before it can be read
 PER_LINE = 0.07  # seconds from a line of output to the next
+LONGEST_WAIT = 0.8  # the same, at most, where a command goes on printing
 END = 6.0  # seconds that the last lines stay
 STYLE = """
   text { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace; fill: #c9d3de; white-space: pre }
@@ -70,7 +71,7 @@ def arrange(lines: Iterable[Line]) -> Iterator[Row]:
         elif pause:
             clock, pause = clock + pause, 0.0
         else:
-            clock += PER_LINE
+            clock += max(PER_LINE, min(took, LONGEST_WAIT))
         for part in _break(line.text):
             yield Row(clock, part, kind)
 

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET  # what is read was written here
 
 import pytest
 
-from website.recording import COLUMNS, END, LONGEST_PAUSE, ROWS, Line, arrange, draw, record
+from website.recording import COLUMNS, END, LONGEST_PAUSE, LONGEST_WAIT, ROWS, Line, arrange, draw, record
 
 SVG = "{http://www.w3.org/2000/svg}"
 SESSION = [
@@ -28,6 +28,13 @@ def test_pauses_are_shortened_and_order_is_kept() -> None:
     assert at["  attached"] - at["machine# sch"] == LONGEST_PAUSE
     assert at["  done"] - at["machine# tru"] == pytest.approx(0.5)
     assert [row.kind for row in rows[:4]] == ["said", "says", "typed", "said"]
+
+
+def test_a_command_that_goes_on_printing_is_shown_line_by_line() -> None:
+    lines = [Line(0.0, "$ watch"), Line(0.0, "  a"), Line(30.0, "  b"), Line(30.3, "  c")]
+    _, first, second, third = (row.at for row in arrange(lines))
+    assert second - first == pytest.approx(LONGEST_WAIT)
+    assert third - second == pytest.approx(0.3)
 
 
 def test_long_lines_are_broken_and_nothing_is_lost() -> None:
