@@ -120,7 +120,7 @@ class Daemon:
                 if handle is not None and not _has_ended(handle, 0):
                     signal.pidfd_send_signal(handle, number)
                     _has_ended(handle, seconds)
-        self.pid()  # takes the exit status of a child of ours
+        self.pid()  # takes the exit status of a child of the lab
         self._pid_file.unlink(missing_ok=True)
 
     def _signal(self, number: signal.Signals) -> None:

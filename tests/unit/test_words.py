@@ -25,10 +25,10 @@ def test_old_words_are_found_with_what_to_write_instead(tmp_path: Path) -> None:
     ]
 
 
-def test_of_python_only_strings_are_read(tmp_path: Path) -> None:
+def test_of_python_strings_and_comments_are_read(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
-    module.write_text('torn = 1  # torn\n"""A\ntorn file."""\nprint(f"no container of ours {value}")\n')
-    assert [line.split(": ")[1].rpartition(":")[2] for line in check(module).splitlines()] == ["3", "4"]
+    module.write_text('torn = 1\nb = 2  # torn\n"""A\ntorn file."""\nprint(f"no container of ours {value}")\n')
+    assert [line.split(": ")[1].rpartition(":")[2] for line in check(module).splitlines()] == ["2", "4", "5"]
 
 
 def test_what_is_there_is_fine(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ class _Case:
         when = parse_time(left.time) if left else None
         if left is None or when is None or self._is_of_earlier_boot(left) or not self._may_be_ours(left, when):
             return None
-        # What left before its container started was its predecessor, which the kernel let go of moments ago; and in
+        # What left before its container started was its predecessor, which the kernel detached moments ago; and in
         # that very second too, unless it has ended meanwhile.
         began = runs.ended_began
         if runs.is_crashing(self._now) and began and when >= began and _lies_in(when, began, runs.ended):

@@ -205,7 +205,7 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     if node is None:
         return SlotPlan()
     slot, present, decision = read_slot(node), world.find_present(name, now), world.decision(name)
-    # Pods tell that a process ended; only the kernel tells that it has let go of a scheduler.
+    # Pods tell that a process ended; only the kernel says that it has detached a scheduler.
     held_in = world.sight.held_in(name, now)
     value = next_value(decision, slot, present, held=held_in is not None)
     times = (time for occupant in present for time in (late_in(occupant.pod, now), overdue_in(occupant.pod, now)))

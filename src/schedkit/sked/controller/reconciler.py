@@ -129,7 +129,7 @@ class Reconciler:
         if late := self._world.give_up_trial(name, self._now()):
             self._wiring.look_again([late])
         if not self._world.sight.has_looked:
-            return None  # whether the kernel has let go may soon be known
+            return None  # whether the kernel has detached it may soon be known
         if self._world.expire_quarantine(node, self._now()):
             self._wiring.look_at(name)
         self._world.note_held(node, self._now())

@@ -143,7 +143,7 @@ class StatusWriter:
         except ApiNotFoundError:
             return
         except ApiInvalidError as error:
-            # Made anew meanwhile; or the server (before 1.30) lets nothing be written to what it finds invalid.
+            # Made again meanwhile; or the server (before 1.30) lets nothing be written to what it finds invalid.
             _logger.warning("cannot write status", extra=fields(resource=metadata.key, error=error.message))
 
     def _record_transitions(
