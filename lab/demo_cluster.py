@@ -169,17 +169,16 @@ def set_up(store: Store, folder: Path) -> Scene:
     machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
     canary = Machine.start(store, folder / "canary", kernel=NEWEST, layers=(layers.NODE,))
     cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
-    with store.progress.step("joining a machine as a node"):
-        join(machine, cluster, "first")
-    with store.progress.step("building sked and signing images"):
+    with store.progress.step("building sked, signing images and deploying"):
         build_sked(store, machine.registry, canary.registry)
-        files = sign_images(store, machine, folder)
-    with store.progress.step("deploying sked, and joining another machine"):
-        # Its manager goes to the first node, whose registry has the signatures: the other one is not there yet.
         install_sked(cluster)
-        enforce_signatures(cluster, files, wait=False)
+        enforce_signatures(cluster, sign_images(store, machine, folder), wait=False)
+    with store.progress.step("joining both machines as nodes"):
+        # The manager waits for the first node, whose registry has the signatures: the other one is not there yet.
+        join(machine, cluster, "first")
         join(canary, cluster, "canary")
         cluster.kubectl("label", "node", "canary", "canary=true")
+    with store.progress.step("waiting for sked"):
         await_manager(cluster)
         cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset", "--timeout=600s", timeout=610)
     return Scene(machine, cluster)

@@ -115,7 +115,7 @@ def enforce_signatures(cluster: Cluster, files: Mapping[str, str], *, wait: bool
         cluster.kubectl("apply", "-f", str(folder / f"{name}.yaml"))
     patch = yaml.safe_load((folder / "manager_patch.yaml").read_text())
     patch.append({"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True})
-    # One after the other: two managers at a time take an emulated machine long to start.
+    # Two managers at a time take an emulated machine long to start; and one that has no node yet is replaced at once.
     patch.append({"op": "add", "path": "/spec/strategy", "value": {"type": "Recreate"}})
     patched = ("deployment", MANAGER, "-n", NAMESPACE, "--type=json", "-p", json.dumps(patch))
     cluster.kubectl("patch", *patched)
