@@ -2,11 +2,66 @@
 
 import os
 import sys
-from typing import NoReturn
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 
 from schedkit.errors import SchedkitError, UsageError, run_at_edge
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+class LazyGroup(click.Group):
+    """Many commands in sections, known by name and one line of help alone: `load` imports the one that is called."""
+
+    sections: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # title → command → its one line of help
+    aliases: ClassVar[Mapping[str, str]] = {}
+    unlisted: ClassVar[tuple[str, ...]] = ()
+
+    def load(self, name: str) -> click.Command:
+        """Import a command."""
+        raise NotImplementedError
+
+    @property
+    def help_lines(self) -> dict[str, str]:
+        """Command → its one line of help."""
+        return {name: text for commands in self.sections.values() for name, text in commands.items()}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self.help_lines)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        name = self.aliases.get(cmd_name, cmd_name)
+        return self.load(name) if name in self.help_lines or name in self.unlisted else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        known = [*self.help_lines, *self.aliases]
+        if name not in (*known, *self.unlisted) and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, known, n=1, cutoff=0.6)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {name!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for title, commands in self.sections.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()), col_max=12)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return click.Command.shell_complete(self, ctx, incomplete)
+        return [
+            CompletionItem(name, help=text) for name, text in self.help_lines.items() if name.startswith(incomplete)
+        ]
 
 
 def run_program(command: click.Command, name: str) -> NoReturn:

@@ -1,31 +1,19 @@
-"""Lengths of time and moments on the command line: 90, 0.5, 90s, 10m, 1h30m, 2d."""
+"""Lengths of time and moments on the command line."""
 
-import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from math import inf
 from typing import Any
 
 import click
 
+from schedkit.durations import parse_duration
 from schedkit.errors import UsageError
 from schedkit.schedctl.options import Function
 
 ATTACH_SECONDS = 30.0
 MOST_SECONDS = 86400.0  # a day: what may take longer than that is an error in a script
-_UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
-_DURATION = re.compile(
-    r"(?:(?P<days>\d{1,6})d)?(?:(?P<hours>\d{1,8})h)?(?:(?P<minutes>\d{1,9})m)?(?:(?P<seconds>\d{1,9}(?:\.\d{1,9})?)s?)?",
-    re.ASCII,
-)
-
-
-def parse_duration(text: str) -> float | None:
-    """Seconds; None for what is not a length of time."""
-    found = _DURATION.fullmatch(text)
-    if not text or not found:
-        return None
-    return sum(float(found[name] or 0) * seconds for name, seconds in _UNITS.items())
 
 
 class Duration(click.types.FloatParamType):
@@ -36,9 +24,10 @@ class Duration(click.types.FloatParamType):
         self._above = above
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = parse_duration(str(value))
-        if seconds is None:
-            self.fail(f"{value!r} is not a time: 90s, 10m or 1h30m.", param, ctx)
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError as error:
+            self.fail(f"{error}.", param, ctx)
         if seconds > MOST_SECONDS:
             self.fail(f"{value!r} is too long: a day at most.", param, ctx)
         if seconds < self._least or seconds <= self._above:
@@ -74,9 +63,8 @@ def attach_timeout_option(function: Function) -> Function:
 
 def parse_since(text: str, now: datetime) -> float:
     """A moment: so long ago, or a time of day with its date."""
-    seconds = parse_duration(text)
-    if seconds is not None:
-        return now.timestamp() - seconds
+    with suppress(ValueError):
+        return now.timestamp() - parse_duration(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:

@@ -1,15 +1,12 @@
 """All commands of `schedctl`, for click. A command's module is imported when it is called, and no other."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
 
 from schedkit import __version__
+from schedkit.cli import LazyGroup
 from schedkit.schedctl.options import HELP_NAMES, global_options
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 # Section → command → its one line of help; `commands.<name>` holds the command of that name.
 SECTIONS = {
@@ -56,47 +53,21 @@ SECTIONS = {
         "version": "Show the version.",
     },
 }
-HELP = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
-ALIASES = {"ls": "list", "start": "run"}  # what people type who come from other tools
 HIDDEN = ("service",)
+ALIASES = {"ls": "list", "start": "run"}  # what people type who come from other tools
 
 
-class Group(click.Group):
-    """Knows its commands by name and help alone."""
+class Group(LazyGroup):
+    """A module for each command."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(HELP)
+    sections = SECTIONS
+    aliases = ALIASES
+    unlisted = HIDDEN
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        cmd_name = ALIASES.get(cmd_name, cmd_name)
-        if cmd_name not in HELP and cmd_name not in HIDDEN:
-            return None
-        command = import_module(f"schedkit.schedctl.commands.{cmd_name}").command
+    def load(self, name: str) -> click.Command:
+        command = import_module(f"schedkit.schedctl.commands.{name}").command
         assert isinstance(command, click.Command)  # noqa: S101  (a module that has none is a bug)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, [*HELP, *ALIASES], n=1, cutoff=0.6)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"No such command {name!r}.{meant}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()), col_max=12)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
-        from click.shell_completion import CompletionItem
-
-        names = [CompletionItem(name, help=text) for name, text in HELP.items() if name.startswith(incomplete)]
-        return names if not incomplete.startswith("-") else click.Command.shell_complete(self, ctx, incomplete)
 
 
 @click.group(

@@ -29,7 +29,7 @@ from release.package import read_release, remove_release
 from release.versions import format_debian, format_semantic
 from schedkit.errors import NotFoundError
 from schedkit.schedctl.config_file import FileSettings, parse_config
-from schedkit.schedctl.group import HELP
+from schedkit.schedctl.group import schedctl
 from schedkit.trust.policy import DEFAULT_POLICY
 from schedkit.trust.policy_file import parse_policy
 
@@ -44,7 +44,7 @@ def test_every_program_has_a_command_for_its_manual() -> None:
 
 def test_every_command_has_a_page_and_every_option_is_on_it() -> None:
     pages = {name: gzip.decompress(text).decode() for name, text in render_manual(0).items()}
-    assert {f"usr/share/man/man1/schedctl-{name}.1.gz" for name in HELP} <= pages.keys()
+    assert {f"usr/share/man/man1/schedctl-{name}.1.gz" for name in schedctl.help_lines} <= pages.keys()
     run = load_command("schedctl").get_command(click.Context(load_command("schedctl")), "run")  # type: ignore[attr-defined]
     options = {name for one in run.params if isinstance(one, click.Option) and not one.hidden for name in one.opts}
     page = pages["usr/share/man/man1/schedctl-run.1.gz"].replace("\\-", "-")

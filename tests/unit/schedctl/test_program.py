@@ -15,7 +15,7 @@ import pytest
 from schedkit import __version__
 from schedkit.errors import ExitCode
 from schedkit.runtimes.drivers import DRIVERS
-from schedkit.schedctl.group import HELP, HIDDEN, schedctl
+from schedkit.schedctl.group import HIDDEN, schedctl
 from schedkit.schedctl.options import DRIVER_NAMES
 from tests.unit.runtimes.fake_engine import INSPECTED, run_fake_engine
 
@@ -43,6 +43,7 @@ UNREAD: tuple[str, ...] = ("datetime", "ipaddress", "pathlib", "struct", "urllib
 ROOMS: tuple[str, ...] = ("schedkit.host", "schedkit.images", "schedkit.kernel", "schedkit.runtimes", "schedkit.trust")
 ROOMS += ("schedkit.schedctl.commands",)
 
+HELP = schedctl.help_lines
 NO_RUNTIME = dict.fromkeys(("CONTAINER_HOST", "DOCKER_HOST", "CONTAINERD_ADDRESS"), "/nonexistent/sock")
 
 

@@ -385,6 +385,7 @@ REFUSED = [
     ),
     step("duration", ".pause.duration", DURATION, pause={"duration": "10 minutes"}),
     step("no-unit", ".pause.duration", DURATION, pause={"duration": "10"}),
+    step("minutes-before-hours", ".pause.duration", DURATION, pause={"duration": "1m1h"}),
     given("quarantine", "quarantine.within", DURATION, quarantine={"afterEjections": 3, "within": "-1m"}),
     given("quarantine-for", "quarantine.for", DURATION, quarantine={"afterEjections": 3, "for": "1d"}),
     given("two-paces", "updateStrategy", ONE_PACE, rollout={}, updateStrategy={"type": "OnDelete"}),

@@ -18,7 +18,6 @@ from schedkit.sked.controller.rollout import (
     Progress,
     Requests,
     advance,
-    parse_duration,
     resolve,
 )
 
@@ -411,11 +410,6 @@ def test_unknown_nodes_neither_pass_nor_fail() -> None:
     assert course.progress == progress
     assert course.message.endswith("unknown of n0: no agent is ready on it")
     assert course.revisions == {"n0": V2, "n1": V1, "n2": V1}
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("2h", 7200)])
-def test_durations(text: str, seconds: int) -> None:
-    assert parse_duration(text) == timedelta(seconds=seconds)
 
 
 EVENTS = st.lists(

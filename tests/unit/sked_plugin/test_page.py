@@ -7,7 +7,7 @@ import click
 import msgspec
 import pytest
 
-from schedkit.sked.plugin.group import HELP, scx
+from schedkit.sked.plugin.group import scx
 from schedkit.sked.plugin.history import Revision
 from schedkit.sked.plugin.nodes import NodeLine
 from schedkit.sked.plugin.rollouts import PoolProgress, RolloutProgress
@@ -17,7 +17,7 @@ from schedkit.sked.plugin.verification import ImageVerdict, ResourceVerdict
 PAGE = (Path(__file__).parents[3] / "docs/sked/kubectl-scx.md").read_text()
 
 
-@pytest.mark.parametrize("name", HELP)
+@pytest.mark.parametrize("name", scx.help_lines)
 def test_every_command_and_option_is_on_the_page(name: str) -> None:
     table = PAGE.partition("## All commands")[2].partition("\n## ")[0]
     (row,) = [line for line in table.splitlines() if re.match(rf"\|[^|]*`{name}\b", line)]

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from schedkit import __version__
-from schedkit.sked.plugin.group import HELP, scx
+from schedkit.sked.plugin.group import scx
 
 HEAVY = ("aiohttp", "msgspec", "yaml", "cryptography", "asyncio")
 
@@ -41,7 +41,7 @@ def nowhere(tmp_path: Path) -> Path:
 
 
 def test_every_command_has_the_help_that_the_table_gives_it_and_an_example() -> None:
-    for name, text in HELP.items():
+    for name, text in scx.help_lines.items():
         command = scx.get_command(click.Context(scx), name)
         assert command is not None
         assert (command.name, command.short_help) == (name, text)
@@ -115,7 +115,7 @@ def test_sked_kubectl_is_the_same_program() -> None:
 
 
 def test_kubectl_is_offered_commands_and_contexts_and_no_files(nowhere: Path) -> None:
-    assert run("st", main="complete").stdout == f"status\t{HELP['status']}\n:4\n"
+    assert run("st", main="complete").stdout == f"status\t{scx.help_lines['status']}\n:4\n"
     assert (
         run("status", "--context", "o", main="complete", environ={"KUBECONFIG": str(nowhere)}).stdout == "other\n:4\n"
     )

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from schedkit.durations import parse_duration
 from schedkit.sked.api.requests import QUARANTINE
 from schedkit.sked.api.rollout_types import Quarantine
 from schedkit.sked.controller.attachment import parse_time
@@ -11,7 +12,6 @@ from schedkit.sked.controller.claims import Identity
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.objects import Node
 from schedkit.sked.controller.reports import QuarantineNote
-from schedkit.sked.controller.rollout import parse_duration
 from schedkit.sked.kube.objects import Key, format_time
 
 WITHIN = timedelta(minutes=10)
@@ -46,7 +46,7 @@ class EjectionCounter:
 
     def count(self, claim: Identity, node: str, asked: Quarantine, now: datetime) -> bool:
         """Take in one more ejection; whether these are too many."""
-        within = parse_duration(asked.within) if asked.within else WITHIN
+        within = timedelta(seconds=parse_duration(asked.within)) if asked.within else WITHIN
         key = claim, node
         times = [time for time in self._times.get(key, ()) if now - time <= within] + [now]
         if len(times) < asked.after_ejections:
@@ -63,5 +63,5 @@ class EjectionCounter:
 
 def make_note(resource: Key, revision: str, asked: Quarantine, reason: str, now: datetime) -> QuarantineNote:
     """What is to be written on a node that is put in quarantine now."""
-    until = format_time(now + parse_duration(asked.for_)) if asked.for_ else None
+    until = format_time(now + timedelta(seconds=parse_duration(asked.for_))) if asked.for_ else None
     return QuarantineNote(str(resource), revision, format_time(now), until, shorten(reason, REASON_LENGTH))

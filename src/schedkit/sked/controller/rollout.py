@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
+from schedkit.durations import parse_duration
 from schedkit.sked.api.rollout_types import (
     COMPLETE,
     PAUSE,
@@ -152,18 +153,6 @@ def resolve(asked: int | str | None, total: int) -> int:
     return max(1, 1 if asked is None else asked)
 
 
-def parse_duration(text: str) -> timedelta:
-    """A time as the rules of the resource let it be written: 90s, 10m, 1h30m."""
-    units, total, number = {"h": 3600, "m": 60, "s": 1}, 0, ""
-    for character in text:
-        if character in units:
-            total += int(number or 0) * units[character]
-            number = ""
-        else:
-            number += character
-    return timedelta(seconds=total)
-
-
 class _Plan:
     """One look at one rollout."""
 
@@ -289,7 +278,7 @@ class _Plan:
         steps = self._asked.steps
         pause = steps[progress.step].pause if progress.step < len(steps) else None
         duration = pause.duration if pause else None
-        return progress.since + parse_duration(duration) if duration and progress.since else None
+        return progress.since + timedelta(seconds=parse_duration(duration)) if duration and progress.since else None
 
     def _to(self, progress: Progress, phase: str, step: int | None = None) -> Progress:
         step = progress.step if step is None else step

@@ -1,15 +1,12 @@
 """All commands of `kubectl scx`, for click. A command's module is imported when it is called, and no other."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 import click
 
 from schedkit import __version__
+from schedkit.cli import LazyGroup
 from schedkit.sked.plugin.options import HELP_NAMES, global_options
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 PROGRAM = "kubectl scx"
 # Section → command → its one line of help.
@@ -38,7 +35,6 @@ SECTIONS = {
         "version": "Show the version.",
     },
 }
-HELP = {name: text for commands in SECTIONS.values() for name, text in commands.items()}
 # Commands that are told in another module than one of their own name.
 MODULES = {
     **dict.fromkeys(("pause", "resume", "promote", "retry", "refresh"), "steering"),
@@ -46,43 +42,16 @@ MODULES = {
 }
 
 
-class PluginGroup(click.Group):
-    """Knows its commands by name and help alone."""
+class PluginGroup(LazyGroup):
+    """Several commands share a module."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return list(HELP)
+    sections = SECTIONS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in HELP:
-            return None
-        module = import_module(f"schedkit.sked.plugin.commands.{MODULES.get(cmd_name, cmd_name)}")
-        command = getattr(module, cmd_name)
+    def load(self, name: str) -> click.Command:
+        module = import_module(f"schedkit.sked.plugin.commands.{MODULES.get(name, name)}")
+        command = getattr(module, name)
         assert isinstance(command, click.Command)  # noqa: S101  (a module that has none is a bug)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in HELP and not name.startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, HELP, n=1, cutoff=0.6)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            ctx.fail(f"No such command {name!r}.{meant}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        for title, commands in SECTIONS.items():
-            with formatter.section(title):
-                formatter.write_dl(list(commands.items()), col_max=12)
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem[str]]":
-        from click.shell_completion import CompletionItem
-
-        if incomplete.startswith("-"):
-            return click.Command.shell_complete(self, ctx, incomplete)
-        return [CompletionItem(name, help=text) for name, text in HELP.items() if name.startswith(incomplete)]
 
 
 @click.group(
