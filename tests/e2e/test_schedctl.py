@@ -97,6 +97,7 @@ def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
     assert schedctl.run("stop --dry-run").stdout.startswith("would stop and remove the container scx_fifo")
     assert "would stop and remove the container scx_fifo" in schedctl.run("switch scx_stall --dry-run").stdout
+    assert "would start the container scx_fifo" in schedctl.run("restart --dry-run").stdout
     assert [one["id"] for one in schedctl.read("ps")["containers"]] == [ran["id"]]
     assert f"attached {FIFO}" in schedctl.run("logs --since 1h").stdout
     assert schedctl.run("logs --since 2100-01-01T00:00:00Z").stdout == ""

@@ -35,10 +35,16 @@ _BACK_SECONDS = 60.0  # what the old one gets to attach again
 Note = Callable[[str], None]  # a line for the journal
 
 
+def find_trial(machine: Machine) -> Trial | None:
+    """The trial that is under way, if one is."""
+    trial = read_trial(machine)
+    return trial if isinstance(trial, Trial) and trial.is_under_way else None
+
+
 def check_trial(machine: Machine) -> None:
     """One trial at a time: two would not agree on what was before."""
-    trial = read_trial(machine)
-    if isinstance(trial, Trial) and trial.is_under_way:
+    trial = find_trial(machine)
+    if trial:
         raise UsageError(
             f"{trial.scheduler} is on trial already, for another {trial.left:.0f} s",
             hint="`schedctl keep` ends the trial and keeps it, `schedctl restore` goes back now",
@@ -90,17 +96,20 @@ def keep(host: Host) -> Trial:
 
 def keep_if_on_trial(host: Host, container: Container) -> None:
     """End the trial that a container belongs to, if to one: it is wanted now."""
-    trial = read_trial(host.machine)
-    if isinstance(trial, Trial) and trial.is_under_way and container.labels.get(Label.TRIAL) == trial.mark:
+    trial = find_trial(host.machine)
+    if trial and container.labels.get(Label.TRIAL) == trial.mark:
         keep(host)
 
 
 def end_trial(host: Host, note: Note) -> Trial | None:
     """Go back now, if a trial is under way."""
-    trial = read_trial(host.machine)
-    if not isinstance(trial, Trial) or not trial.is_under_way:
-        return None
-    return go_back(host, trial.mark, note, why="`schedctl restore` ended it")
+    trial = find_trial(host.machine)
+    return go_back(host, trial.mark, note, why="`schedctl restore` ended it") if trial else None
+
+
+def find_on_trial(host: Host, trial: Trial) -> Managed | None:
+    """What is on trial, if it is still there; UnavailableError where that cannot be seen."""
+    return _find_marked(_observe(host, trial), trial)
 
 
 def require_trial(machine: Machine) -> Trial:

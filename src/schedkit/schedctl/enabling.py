@@ -60,21 +60,47 @@ def enable(
 
 def plan_enable(session: "Session", order: "Order") -> "DryRun":
     """What `enable` would do."""
-    from schedkit.host.lasting import find_chosen, is_chosen
-    from schedkit.schedctl.planning import DryRun, name_container, plan_start
     from schedkit.schedctl.verification import make_verify
 
     request, replaced = _prepare(session, order)
     verify = make_verify(session, session.runtimes.chosen)
-    same = find_chosen(session.host, make_choice(session, request))
-    if same and is_chosen(same):
-        steps = (f"leave {name_container(same.container)} as it is, which is attached already",)
-        plan = DryRun(steps, request.scheduler, request.image, verify(request.image))
-    else:
-        plan = plan_start(session, request, verify, replaced)
+    plan = _plan_attached(session, request, verify, _find_same(session, make_choice(session, request)), replaced)
     before = read_choice(session.machine.root, ENABLED)
     instead = f", in place of {before.scheduler}" if isinstance(before, Choice) else ""
     return plan.add(f"have {ENABLED} start {request.image.reference} at boot{instead}")
+
+
+def plan_restore(session: "Session") -> "DryRun":
+    """What `restore` would do."""
+    from schedkit.host.lasting import find_unit
+
+    request, verify, choice, replaced = _prepare_restore(session)
+    same = _find_same(session, choice)
+    plan = _plan_attached(session, request, verify, same, replaced)
+    if read_choice(session.machine.root, RERUN):
+        plan = plan.add(f"remove {RERUN}")
+    is_kept = same and find_unit(session.machine) == ENABLED
+    return plan if is_kept else plan.add(f"have {ENABLED} look after it")
+
+
+def _plan_attached(
+    session: "Session", request: "RunRequest", verify: "Verify", same: "Managed | None", replaced: "Managed | None"
+) -> "DryRun":
+    """How it would come to be attached."""
+    from schedkit.schedctl.planning import DryRun, name_container, plan_start
+
+    if same is None:
+        return plan_start(session, request, verify, replaced)
+    steps = (f"leave {name_container(same.container)} as it is, which is attached already",)
+    return DryRun(steps, request.scheduler, request.image, verify(request.image))
+
+
+def _find_same(session: "Session", choice: Choice) -> "Managed | None":
+    """Just this choice, attached, and looked after by nobody else."""
+    from schedkit.host.lasting import find_chosen, find_unit, is_chosen
+
+    same = find_chosen(session.host, choice)
+    return same if same and is_chosen(same) and find_unit(session.machine) in (None, ENABLED) else None
 
 
 def _prepare(session: "Session", order: "Order", *, is_taken: bool = False) -> "tuple[RunRequest, Managed | None]":
@@ -94,6 +120,12 @@ def _prepare(session: "Session", order: "Order", *, is_taken: bool = False) -> "
 
 def restore(session: "Session") -> Lasted:
     """Go back to the enabled scheduler, and have its unit look after it."""
+    request, verify, choice, _ = _prepare_restore(session)
+    return hand_over(session, request, verify, choice, write=False)
+
+
+def _prepare_restore(session: "Session") -> "tuple[RunRequest, Verify, Choice, Managed | None]":
+    """All checks, what is enabled, and what has the slot."""
     from schedkit.host.preparing import check_kernel
     from schedkit.host.switch import check_switch
 
@@ -101,8 +133,8 @@ def restore(session: "Session") -> Lasted:
     choice = require_enabled(session)
     use_choice(session, choice)
     check_kernel(session.machine, choice.scheduler)
-    check_switch(session.host, choice.scheduler)
-    return hand_over(session, *recall_request(session, choice), choice, write=False)
+    replaced = check_switch(session.host, choice.scheduler)
+    return *recall_request(session, choice), choice, replaced
 
 
 def require_enabled(session: "Session") -> Choice:
@@ -117,14 +149,14 @@ def require_enabled(session: "Session") -> Choice:
 
 def hand_over(session: "Session", request: "RunRequest", verify: "Verify", choice: Choice, *, write: bool) -> Lasted:
     """Have it attached, by this command, which tells what goes wrong; then its unit takes it over."""
-    from schedkit.host.lasting import end_lasting, find_chosen, find_unit, is_chosen, resume_lasting, start_lasting
+    from schedkit.host.lasting import end_lasting, find_unit, resume_lasting, start_lasting
     from schedkit.host.switch import switch
     from schedkit.host.trial import keep_if_on_trial
 
     host, machine = session.host, session.machine
-    same, unit = find_chosen(host, choice), find_unit(machine)
+    same, unit = _find_same(session, choice), find_unit(machine)
     switched = None
-    if same and is_chosen(same) and unit in (None, ENABLED):
+    if same:
         container = same.container
         choice = choice._replace(verified=verify(request.image))  # the verdict is kept for the next boot
         keep_if_on_trial(host, container)

@@ -51,8 +51,13 @@ def _fields(plan: DryRun) -> Json:
     }
 
 
-def plan_start(session: "Session", request: "RunRequest", verify: "Verify", replaced: "Managed | None") -> DryRun:
-    """Everything that `run` and `switch` look at, up to the pull; then what they would do."""
+def plan_start(
+    session: "Session", request: "RunRequest", verify: "Verify", replaced: "Managed | None", *, and_back: bool = False
+) -> DryRun:
+    """Everything that `run` and `switch` look at, up to the pull; then what they would do.
+
+    With `and_back`, the container that is replaced is kept, to be started again.
+    """
     from schedkit.host.containers import find_name
     from schedkit.host.preparing import check_image
 
@@ -71,7 +76,8 @@ def plan_start(session: "Session", request: "RunRequest", verify: "Verify", repl
         steps.append(f"remove the container {name}, left over from before")
     steps.append(f"create the container {name} in {runtime.driver}{args}")
     if replaced:
-        steps.append(f"stop and remove {name_container(replaced.container)}")
+        verb = "stop" if and_back else "stop and remove"
+        steps.append(f"{verb} {name_container(replaced.container)}")
     wait = f", and wait up to {format_span(request.timeout)} for the kernel to attach it" if request.wait else ""
     steps.append(f"start {name}{wait}")
     return DryRun(tuple(steps), request.scheduler, image, verified)

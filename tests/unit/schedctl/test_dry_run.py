@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from schedkit.errors import NotFoundError, SchedkitError
-from schedkit.host import lasting, managed, run, switch, systemd
+from schedkit.host import lasting, managed, run, switch, systemd, trial
 from schedkit.host.detaching import Foreign
 from schedkit.host.errors import SlotTakenError
 from schedkit.host.model import Machine
+from schedkit.host.trial_state import Before, Phase, Trial, read_clock, read_trial, write_trial
 from schedkit.host.units import ENABLED, FILES, RERUN, Choice, render_unit
 from schedkit.kernel.detach import Way
+from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import ContainerState
+from schedkit.runtimes.labels import Label
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.commands import detach
 from schedkit.schedctl.schema import missing, undocumented
@@ -32,6 +35,10 @@ from tests.unit.schedctl.test_commands import call, note
 
 IMAGE = "ghcr.io/schedkit/scx_rusty:latest"
 PULLED = f"use {IMAGE}, which podman has already"
+
+
+BEFORE = Before("podman", "feed", "old", "scx_old", attached=True, unit=None)
+TRIAL = Trial("0123", "scx_rusty", "podman", 600.0, read_clock() + 600, BEFORE, Phase.ON)
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +120,9 @@ def test_switch_says_what_it_would_replace(monkeypatch: pytest.MonkeyPatch, mach
 
 
 def write_unit(machine: Machine, unit: str) -> None:
-    choice = Choice("scx_lavd", f"x/scx_lavd@{DIGEST}", DIGEST, "podman", "/x", "me", "on-failure:5")
+    choice = Choice(
+        "scx_lavd", f"x/scx_lavd@{DIGEST}", DIGEST, "podman", "/x", "me", "on-failure:5", allow_unsigned=True
+    )
     path = machine.root / FILES[unit]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(render_unit(choice, ["schedctl"], unit))
@@ -160,3 +169,60 @@ def test_detach_says_how_and_does_not_ask(monkeypatch: pytest.MonkeyPatch) -> No
     note(monkeypatch, detach, "find_foreign", NotFoundError("no scheduler is attached"))
     refused = call("detach", "--dry-run", code=66)
     assert isinstance(refused.exception, SchedkitError)
+
+
+def test_restart_says_which_one(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    container = f"the container scx_rusty (podman {ID[:12]})"
+    again = f"start {container} again, and wait up to 7s for the kernel to attach it"
+    assert plan("restart", "--timeout", "7s")["steps"] == [f"stop {container}", again]
+    ended = MANAGED._replace(container=make_container(state=ContainerState.EXITED))
+    monkeypatch.setattr("schedkit.host.preparing.observe", lambda *_: OBSERVED._replace(managed=(ended,)))
+    call("restart", "--dry-run", code=10)  # another has the slot
+    free = OBSERVED._replace(managed=(ended,), kernel=KernelState(State.DISABLED))
+    monkeypatch.setattr("schedkit.host.preparing.observe", lambda *_: free)
+    assert plan("restart", "--timeout", "7s")["steps"] == [again]
+    call("restart", "nobody", "--dry-run", code=66)
+
+
+def test_trial_says_what_it_would_go_back_to(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(monkeypatch, switch, "check_switch", MANAGED)
+    document = plan("trial", "scx_rusty", "--for", "90s", "--allow-unsigned")
+    assert document["steps"][-3:] == [
+        f"stop the container scx_rusty (podman {ID[:12]})",
+        "start scx_rusty, and wait up to 30s for the kernel to attach it",
+        "have schedkit-trial.service go back to scx_rusty after 1m30s, unless `schedctl keep` comes in time",
+    ]
+    note(monkeypatch, switch, "check_switch", None)
+    steps = plan("trial", "scx_rusty", "--allow-unsigned")["steps"]
+    assert "go back to the kernel's own scheduler after 10m" in steps[-1]
+    write_trial(machine, TRIAL)
+    call("trial", "scx_rusty", "--allow-unsigned", "--dry-run", code=64)  # one at a time
+
+
+def test_restore_says_what_it_would_go_back_to(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("restore", "--dry-run", code=66)
+    write_unit(machine, ENABLED)
+    write_unit(machine, RERUN)
+    note(monkeypatch, switch, "check_switch", MANAGED)
+    document = plan("restore")
+    assert f"stop and remove the container scx_rusty (podman {ID[:12]})" in document["steps"]
+    assert document["steps"][-2:] == ["remove schedkit-run.service", "have schedkit.service look after it"]
+    assert (document["scheduler"], document["verified"]) == ("scx_lavd", "unsigned-allowed")
+    monkeypatch.setattr(lasting, "find_chosen", lambda *_: MANAGED)
+    (machine.root / "sys/fs/cgroup/system.slice" / ENABLED).mkdir(parents=True)
+    (machine.root / FILES[RERUN]).unlink()
+    leave = f"leave the container scx_rusty (podman {ID[:12]}) as it is, which is attached already"
+    assert plan("restore")["steps"] == [leave]
+
+
+def test_restore_during_a_trial_says_that_it_would_end_it(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_trial(machine, TRIAL)
+    mine = MANAGED._replace(container=make_container(labels={Label.TRIAL.value: TRIAL.mark}))
+    monkeypatch.setattr(trial, "observe", lambda *_: OBSERVED._replace(managed=(mine,)))
+    assert plan("restore")["steps"] == [
+        f"stop and remove the container scx_rusty (podman {ID[:12]}), which is on trial",
+        "start the container old again, which was before",
+    ]
+    write_trial(machine, TRIAL._replace(before=None))
+    assert len(plan("restore")["steps"]) == 1
+    assert read_trial(machine) == TRIAL._replace(before=None)

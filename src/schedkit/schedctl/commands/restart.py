@@ -6,7 +6,8 @@ from schedkit.errors import NotFoundError
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.durations import attach_timeout_option
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import format_seconds, words
+from schedkit.schedctl.output import format_seconds, format_span, words
+from schedkit.schedctl.planning import DryRun, dry_run_option, name_container, show_plan
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import attached_fields
 
@@ -21,9 +22,10 @@ from schedkit.schedctl.views import attached_fields
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
 @attach_timeout_option
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, id: str | None, timeout: float) -> None:
+def command(session: Session, id: str | None, timeout: float, dry_run: bool) -> None:
     """Stop a scheduler and start its container again, as it is: the same image, the same arguments.
 
     Defaults to the one that runs. One that has ended is started again as long as its container is kept. If it
@@ -36,6 +38,9 @@ def command(session: Session, id: str | None, timeout: float) -> None:
     session.require_root("restart")
     check_kernel(session.machine, id or "a scheduler")
     try:
+        if dry_run:
+            show_plan(session, _plan(session, id, timeout))
+            return
         attached = restart(session.host, id, timeout=timeout)
     except NotFoundError as error:
         if id is None and read_choice(session.machine.root, ENABLED):
@@ -47,3 +52,12 @@ def command(session: Session, id: str | None, timeout: float) -> None:
             f"{attached.container.name} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}"
         ),
     )
+
+
+def _plan(session: Session, id: str | None, timeout: float) -> DryRun:
+    from schedkit.host.restart import find_restartable
+
+    _, one = find_restartable(session.host, id)
+    wait = f"and wait up to {format_span(timeout)} for the kernel to attach it"
+    steps = (f"stop {name_container(one.container)}",) if one.running else ()
+    return DryRun((*steps, f"start {name_container(one.container)} again, {wait}"), one.scheduler)

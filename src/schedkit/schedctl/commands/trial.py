@@ -10,6 +10,7 @@ from schedkit.schedctl.lasting import check_systemd, find_program
 from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
 from schedkit.schedctl.output import format_span
+from schedkit.schedctl.planning import dry_run_option, plan_start, show_plan
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.show_lasting import trial_fields
@@ -27,9 +28,12 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
 )
 @request_options
 @duration_option("--for", "seconds", default="10m", above=0.0, help="How long: 90s, 10m, 1h30m.")
+@dry_run_option
 @output_option
 @pass_session
-def command(session: Session, /, name: str, args: tuple[str, ...], seconds: float, **options: Any) -> None:
+def command(
+    session: Session, /, name: str, args: tuple[str, ...], seconds: float, dry_run: bool, **options: Any
+) -> None:
     """Switch to a scheduler, and go back to what ran before (a scheduler or none) unless `schedctl keep` comes in time.
 
     A unit of systemd goes back, also when the terminal is closed or schedctl is killed. When the scheduler ends or the
@@ -39,6 +43,7 @@ def command(session: Session, /, name: str, args: tuple[str, ...], seconds: floa
     from schedkit.host.preparing import check_kernel
     from schedkit.host.switch import check_switch
     from schedkit.host.trial import begin_trial, check_trial
+    from schedkit.host.units import TRIAL
 
     order = parse_order(name, args, **options)
     session.require_root("trial")
@@ -48,9 +53,14 @@ def command(session: Session, /, name: str, args: tuple[str, ...], seconds: floa
     check_kernel(session.machine, name)
     order = apply_mode(session, order)
     host = session.host
-    check_switch(host, name)
+    replaced = check_switch(host, name)
     request = make_request(session, order)
     verify = make_verify(session, host.runtimes.chosen)
+    if dry_run:
+        back = replaced.scheduler if replaced else "the kernel's own scheduler"
+        last = f"have {TRIAL} go back to {back} after {format_span(seconds)}, unless `schedctl keep` comes in time"
+        show_plan(session, plan_start(session, request, verify, replaced, and_back=True).add(last))
+        return
     switched, trial = begin_trial(host, request, verify, seconds, find_program())
     session.output.show(
         lambda: {**switched_fields(switched, request.scheduler), "trial": trial_fields(trial)},
