@@ -10,13 +10,28 @@ from datetime import datetime
 
 from schedkit.measure.model import USED, WALL, BenchRun, Contender
 from schedkit.measure.plan import make_plan
-from schedkit.measure.sampling import find_work, run_once
-from schedkit.measure.summary import Finding, summarise, tell_answers
+from schedkit.measure.sampling import Work, find_work, run_once
+from schedkit.measure.summary import BenchSummary, Finding, summarise, tell_answers
 
 RUNS = 10
 WORK = ("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do /bin/true; done | sort | wc")
 BOTH = (Contender("one"), Contender("the same"))
 NOT_FOUND = (Finding.SAME, Finding.NOT_DIFFERENT)
+
+
+def compare_with_itself(work: Work, seed: int) -> BenchSummary:
+    """One bench of two that are the same."""
+    runs = []
+    for number, planned in enumerate(make_plan(len(BOTH), RUNS, 1, seed), start=1):
+        taken = run_once(work)
+        now = datetime.now().astimezone()
+        runs.append(BenchRun(number, planned.block, planned.contender, taken.ending, now, taken.values))
+    return summarise(BOTH, runs, USED, WALL)
+
+
+def is_found_same(summary: BenchSummary) -> bool:
+    """Whether no difference was found in how long they took."""
+    return summary.find(1, WALL).finding in NOT_FOUND
 
 
 def main() -> None:
@@ -25,13 +40,8 @@ def main() -> None:
     print(f"load {os.getloadavg()[0]:.1f}; {repeats} benches of {RUNS} runs with each of two that are the same")
     same = 0
     for repeat in range(repeats):
-        runs = []
-        for number, planned in enumerate(make_plan(2, RUNS, 1, seed=repeat), start=1):
-            taken = run_once(work)
-            now = datetime.now().astimezone()
-            runs.append(BenchRun(number, planned.block, planned.contender, taken.ending, now, taken.values))
-        summary = summarise(BOTH, runs, USED, WALL)
-        same += summary.find(1, WALL).finding in NOT_FOUND
+        summary = compare_with_itself(work, seed=repeat)
+        same += is_found_same(summary)
         print(f"{repeat + 1:3}. {tell_answers(summary)[0]}", flush=True)
     print(f"no difference found in {same} of {repeats}; load {os.getloadavg()[0]:.1f}")
 

@@ -1,6 +1,7 @@
 """Everything the lab can make, and the store that holds it."""
 
 from lab import kube, rooms
+from lab.browser import ROOM as BROWSER
 from lab.containerd import COMPILED as CONTAINERDS
 from lab.disk import DISK
 from lab.engines import ROOM as ENGINES
@@ -30,7 +31,7 @@ EVERYTHING: tuple[Artefact, ...] = (
     *kube.artefacts(kube.read_assets()),
     *(SCHEDULERS, IMAGES),
     *(kube.KWOK, HELM, *COSIGNS.values(), SIGSTORE, *CONTAINERDS.values(), PROMETHEUS),
-    *(DEBIAN, PYTHON, WHEELS),
+    *(DEBIAN, PYTHON, WHEELS, BROWSER),
     *(layer.artefact for layer in LAYERS),
     *(
         snapshot_of(kernel, accelerator, init)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 # Packages of the tree and where they are.
-PACKAGES = {"schedkit": "src/schedkit", "catalog": "catalog", "lab": "lab", "tests": "tests"}
+PACKAGES = {"schedkit": "src/schedkit"} | {name: name for name in ("bench", "catalog", "lab", "tests", "website")}
 DOTTED = re.compile(rf"\b(?:{'|'.join(PACKAGES)})(?:\.\w+)+\.?")
 PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)*")
 CODE = ("src", "lab", "tests")  # found by imports, not by paths

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -38,17 +38,23 @@ _SEARCH = """(async words => {
 })"""
 
 
-class Browser:
-    """A chromium without a window, spoken to through a pair of pipes (Chrome DevTools Protocol)."""
+def start_line(program: str, profile: str) -> list[str]:
+    """The command line of a chromium that is spoken to through pipes; what it keeps is in the folder `profile`."""
+    flags = ("headless", "no-sandbox", "disable-gpu", "hide-scrollbars", "no-first-run", "remote-debugging-pipe")
+    return [program, *(f"--{flag}" for flag in flags), f"--user-data-dir={profile}", "about:blank"]
 
-    def __init__(self, program: str, profile: str) -> None:
+
+class Browser:
+    """A chromium without a window, spoken to through a pair of pipes (Chrome DevTools Protocol).
+
+    `command` starts it: what `start_line` makes, or something that runs that elsewhere and leaves its files open.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
         there, self._write = os.pipe()
         self._read, back = os.pipe()
-        line = (
-            'exec "$0" --headless --no-sandbox --disable-gpu --hide-scrollbars --no-first-run --remote-debugging-pipe'
-        )
-        line += f' --user-data-dir="$1" about:blank 3<&{there} 4>&{back} 2>/dev/null'
-        self._process = subprocess.Popen(["bash", "-c", line, program, profile], pass_fds=(there, back))
+        line = f'exec "$@" 3<&{there} 4>&{back} 2>/dev/null'
+        self._process = subprocess.Popen(["bash", "-c", line, "bash", *command], pass_fds=(there, back))
         os.close(there)
         os.close(back)
         self._number = 0
@@ -166,7 +172,7 @@ def check_site(html: Path, screenshots: Path) -> int:
         return 69
     problems: list[str] = []
     pages = sorted(str(path.relative_to(html)) for path in html.rglob("*.html") if path.name != "404.html")
-    with serve(html) as url, tempfile.TemporaryDirectory() as profile, Browser(program, profile) as browser:
+    with serve(html) as url, tempfile.TemporaryDirectory() as profile, Browser(start_line(program, profile)) as browser:
         for page in pages:
             browser.resize(NARROW)
             problems += [f"{page}: {problem}" for problem in browser.open(f"{url}/{page}")]
@@ -181,7 +187,7 @@ def check_site(html: Path, screenshots: Path) -> int:
                     browser.open(f"{url}/{page}.html")
                     browser.shoot(screenshots / f"{page.replace('/', '-')}-{name}-{scheme}.png")
                 shade = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-                if _is_dark(shade) != (scheme == "dark"):
+                if is_dark(shade) != (scheme == "dark"):
                     problems.append(f"{page}: the background is {shade} where {scheme} is wanted")
         browser.prefer("light")
         browser.resize(WIDE)
@@ -197,7 +203,7 @@ def check_site(html: Path, screenshots: Path) -> int:
     return 1 if problems else 0
 
 
-def _is_dark(shade: str) -> bool:
+def is_dark(shade: str) -> bool:
     """Of a color as a browser computes it: rgb(…) or oklch/hsla etc. are all turned into rgb by it."""
     parts = [float(part) for part in shade[shade.index("(") + 1 : -1].replace("/", ",").split(",")[:3]]
     return sum(parts) / 3 < 128

@@ -23,6 +23,7 @@ margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0.2rem; } h2 { font-size: 1.1rem; margin: 2rem 0 0.3rem; }
 p.about, figcaption { color: var(--soft); font-size: 0.9rem; margin: 0.2rem 0; }
 code, pre { font: 0.9rem/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
+h1 code { font-size: 1.3rem; }
 pre { background: var(--band); padding: 0.6rem 0.8rem; border-radius: 6px; white-space: pre-wrap; }
 ul.answers { list-style: none; padding: 0; }
 ul.answers li { border-left: 4px solid var(--line); padding: 0.3rem 0.8rem; margin: 0.4rem 0; background: var(--band); }
@@ -34,7 +35,7 @@ th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px
 vertical-align: top; }
 table.words td { overflow-wrap: anywhere; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-figure { margin: 0.5rem 0 0; } svg { width: 100%; height: auto; display: block; }
+figure { margin: 0.5rem 0 0; } svg { width: 100%; min-width: 640px; height: auto; display: block; }
 svg text { fill: var(--text); font: 13px system-ui, sans-serif; } svg text.tick { fill: var(--soft); font-size: 12px; }
 svg .grid { stroke: var(--line); } svg .one { stroke: var(--text); stroke-dasharray: 4 3; }
 svg .small { fill: var(--band); }

@@ -151,6 +151,5 @@ def _dot(x: float, y: float, run: BenchRun, quantity: Quantity) -> str:
 
 
 def _frame(title: str, height: float, parts: Sequence[str]) -> str:
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {round(height)}" role="img" aria-label="{escape(title)}">{"".join(parts)}</svg>\n'
-    )
+    shape = f'viewBox="0 0 {WIDTH} {round(height)}" role="img" aria-label="{escape(title)}"'
+    return f'<div class="wide"><svg {shape}>{"".join(parts)}</svg></div>\n'  # on a phone it is scrolled, and not shrunk
