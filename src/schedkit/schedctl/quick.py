@@ -30,7 +30,18 @@ def find_answer(words: Sequence[str], environ: Mapping[str, str]) -> Answer | No
             return lambda: _show_containers(everything=True, json=OUTPUTS[tuple(output)])
         case ("ps", *output) if tuple(output) in OUTPUTS:
             return lambda: _show_containers(everything=False, json=OUTPUTS[tuple(output)])
+        case ("verify", name, "--trust-policy", policy, *output) if _are_plain(name, policy, output):
+            return lambda: _show_verdict(name, policy, json=OUTPUTS[tuple(output)])
+        case ("verify", name, *output) if _are_plain(name, name, output):
+            return lambda: _show_verdict(name, None, json=OUTPUTS[tuple(output)])
     return None
+
+
+def _are_plain(name: str, policy: str, output: Sequence[str]) -> bool:
+    """Whether these can be nothing but a name, a file, and how -o is written."""
+    return (
+        bool(name and policy) and not name.startswith("-") and not policy.startswith("-") and tuple(output) in OUTPUTS
+    )
 
 
 def _print_help() -> int:
@@ -56,6 +67,16 @@ def _show_containers(*, everything: bool, json: bool) -> int:
 
     with closing(open_session(Flags(), json=json)) as session:
         show_containers(session, everything=everything)
+    return 0
+
+
+def _show_verdict(name: str, policy: str | None, *, json: bool) -> int:
+    from schedkit.schedctl.session import open_session
+    from schedkit.schedctl.settings import Flags
+    from schedkit.schedctl.show_verdict import show_verdict
+
+    with closing(open_session(Flags(trust_policy=policy), json=json)) as session:
+        show_verdict(session, name, None)
     return 0
 
 

@@ -14,7 +14,7 @@ from schedkit.schedctl.durations import attach_timeout_option
 from schedkit.schedctl.modes import mode_option
 from schedkit.schedctl.options import Command, Function, version_option
 from schedkit.schedctl.session import Session, check_name
-from schedkit.schedctl.verification import trust_options
+from schedkit.schedctl.trust_options import trust_options
 
 _CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")  # what all runtimes take
 

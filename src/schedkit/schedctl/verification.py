@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from schedkit.errors import NotFoundError
 from schedkit.host.model import Verify
 from schedkit.images.image import Image
-from schedkit.schedctl.completing import complete_file
-from schedkit.schedctl.options import Function, keep_flag
 
 if TYPE_CHECKING:
     from schedkit.runtimes.model import Runtime
@@ -130,34 +128,3 @@ def check_trust_policy(settings: "Settings") -> None:
     """Say that the user's policy is wrong before anything is done that may be in vain."""
     if settings.trust_policy:
         read_trust_policy(settings)
-
-
-def policy_option(function: Function) -> Function:
-    """Whose signatures are trusted."""
-    return keep_flag(
-        "--trust-policy",
-        metavar="FILE",
-        shell_complete=complete_file,
-        help="Trust policy (default: built-in) [env: SCHEDCTL_TRUST_POLICY].",
-    )(function)
-
-
-def offline_option(function: Function) -> Function:
-    """Add `--offline`, for machines without a network, now or always."""
-    return keep_flag("--offline", is_flag=True, help="Use no network: accept only what was verified here before.")(
-        function
-    )
-
-
-def unsigned_option(function: Function) -> Function:
-    """Add `--allow-unsigned`, for who trusts an image without a signature that says so."""
-    return keep_flag(
-        "--allow-unsigned",
-        is_flag=True,
-        help="Accept an image that is unsigned or signed by others [env: SCHEDCTL_ALLOW_UNSIGNED].",
-    )(function)
-
-
-def trust_options(function: Function) -> Function:
-    """The options of every command that lets an image in."""
-    return policy_option(offline_option(unsigned_option(function)))

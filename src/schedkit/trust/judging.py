@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from schedkit.trust.errors import PolicyError, Problem, bad_signature
 from schedkit.trust.evidence import Evidence
@@ -12,7 +13,9 @@ from schedkit.trust.log import check_log, check_periods
 from schedkit.trust.model import LogEntry, RefusalReason, Signature, SignerKind
 from schedkit.trust.policy import Rule
 from schedkit.trust.roots import Roots
-from schedkit.trust.trusted_root import Log, TrustedRoot
+
+if TYPE_CHECKING:
+    from schedkit.trust.trusted_root import Log, TrustedRoot
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def _judge_certificate(evidence: Evidence, der: bytes, rule: Rule, roots: Roots)
     return Accepted(found, wanted)
 
 
-def _find_log_entry(evidence: Evidence, der: bytes, rule: Rule, logs: Sequence[Log], origin: str) -> LogEntry | None:
+def _find_log_entry(evidence: Evidence, der: bytes, rule: Rule, logs: "Sequence[Log]", origin: str) -> LogEntry | None:
     """The entry; None only where the rule needs none and no trusted log has one."""
     known = {log.id for log in logs}
     if not rule.needs_log_for_identities and not any(entry.log_id in known for entry in evidence.entries):
@@ -107,7 +110,7 @@ def _find_log_entry(evidence: Evidence, der: bytes, rule: Rule, logs: Sequence[L
     return check_log(evidence, der, logs, origin)
 
 
-def _read_times(evidence: Evidence, entry: LogEntry | None, root: TrustedRoot) -> list[datetime]:
+def _read_times(evidence: Evidence, entry: LogEntry | None, root: "TrustedRoot") -> list[datetime]:
     """All times that a trusted log or timestamp authority confirms."""
     times = [entry.integrated] if entry and entry.integrated else []
     if evidence.timestamps and root.timestamp_authorities:
@@ -117,7 +120,7 @@ def _read_times(evidence: Evidence, entry: LogEntry | None, root: TrustedRoot) -
     return times
 
 
-def _choose_logs(root: TrustedRoot, rule: Rule) -> tuple[Log, ...]:
+def _choose_logs(root: "TrustedRoot", rule: Rule) -> "tuple[Log, ...]":
     """The logs of a root that are trusted by a rule."""
     if not rule.rekor_url:
         return root.logs

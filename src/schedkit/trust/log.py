@@ -5,20 +5,23 @@ import hashlib
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from schedkit.trust.errors import Problem, bad_signature
 from schedkit.trust.evidence import Evidence, EvidenceEntry, Proof
 from schedkit.trust.keys import is_signed_by
 from schedkit.trust.model import LogEntry, RefusalReason
 from schedkit.trust.reading import MalformedError, decode_base64
-from schedkit.trust.trusted_root import Log
+
+if TYPE_CHECKING:
+    from schedkit.trust.trusted_root import Log
 
 MOST_NOTE_SIGNATURES = 16
 HINT_BYTES = 4  # of a note's signature: which key made it
 LATEST = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 
 
-def check_log(evidence: Evidence, signer: bytes, logs: Sequence[Log], origin: str) -> LogEntry:
+def check_log(evidence: Evidence, signer: bytes, logs: "Sequence[Log]", origin: str) -> LogEntry:
     """The entry that one of these logs holds of this signature by this signer (certificate or key, in DER).
 
     All entries of these logs must be right: one that is not is a sign of tampering. What is said to be in another log
@@ -43,7 +46,7 @@ def check_log(evidence: Evidence, signer: bytes, logs: Sequence[Log], origin: st
     return next((one for one in found if one.integrated), found[0])
 
 
-def check_periods(evidence: Evidence, logs: Sequence[Log], times: Sequence[datetime]) -> None:
+def check_periods(evidence: Evidence, logs: "Sequence[Log]", times: Sequence[datetime]) -> None:
     """That each trusted log in which it has an entry was one at all these times: a retired log's key may be stolen."""
     for entry in evidence.entries:
         periods = [log.period for log in logs if log.id == entry.log_id]
@@ -54,7 +57,7 @@ def check_periods(evidence: Evidence, logs: Sequence[Log], times: Sequence[datet
                 )
 
 
-def _check_entry(entry: EvidenceEntry, log: Log, *, proof_needed: bool) -> LogEntry:
+def _check_entry(entry: EvidenceEntry, log: "Log", *, proof_needed: bool) -> LogEntry:
     """That the log holds the entry, by all that it says to prove it."""
     if entry.promise is None and entry.proof is None:
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof")
@@ -72,7 +75,7 @@ def _check_entry(entry: EvidenceEntry, log: Log, *, proof_needed: bool) -> LogEn
     return LogEntry(entry.log_id.hex(), index, integrated)
 
 
-def _check_set(entry: EvidenceEntry, promise: bytes, log: Log) -> datetime:
+def _check_set(entry: EvidenceEntry, promise: bytes, log: "Log") -> datetime:
     """The time that the log signed together with the entry (SET, signed entry timestamp)."""
     if entry.integrated is None or entry.integrated > LATEST:
         raise bad_signature("its log entry has a SET and no time")
@@ -109,7 +112,7 @@ def check_inclusion(body: bytes, proof: Proof) -> None:
         raise bad_signature("the proof that its log entry is in the log does not hold")
 
 
-def check_checkpoint(proof: Proof, log: Log, *, sized: bool) -> None:
+def check_checkpoint(proof: Proof, log: "Log", *, sized: bool) -> None:
     """That the log signed the root, and if `sized` the size (a signed note: text, an empty line, and signatures)."""
     text, gap, signatures = proof.checkpoint.partition("\n\n")
     lines = text.split("\n")
@@ -122,7 +125,7 @@ def check_checkpoint(proof: Proof, log: Log, *, sized: bool) -> None:
         raise bad_signature("the checkpoint of its log entry is of another state of the log than the proof")
 
 
-def _is_noted(line: str, log: Log, text: str) -> bool:
+def _is_noted(line: str, log: "Log", text: str) -> bool:
     """Whether a line below a note is this log's signature of it: a dash, a name, and a key hint before the rest."""
     words = line.split(" ")
     if len(words) != 3 or words[0] != "—":

@@ -10,7 +10,6 @@ from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
 from schedkit.trust.keys import KeyProblem, VerificationKey, parse_key
 from schedkit.trust.policy import LARGEST, Policy, Root, Rule
-from schedkit.trust.trusted_root import parse_trusted_root
 
 if TYPE_CHECKING:
     from yaml import MappingNode, Node
@@ -167,6 +166,8 @@ class _Reader:
         return text.rstrip("/")
 
     def _root(self, node: "Node") -> Root:
+        from schedkit.trust.trusted_root import parse_trusted_root
+
         path = self._text(node)
         data = self._read_file(node, path, 1 << 20)
         try:

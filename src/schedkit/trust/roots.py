@@ -6,14 +6,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from schedkit.errors import UnavailableError
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.policy import Root
 from schedkit.trust.sealed import SealedFolder
-from schedkit.trust.trusted_root import TrustedRoot, parse_trusted_root
+
+if TYPE_CHECKING:
+    from schedkit.trust.trusted_root import TrustedRoot
 
 PUBLIC = "https://tuf-repo-cdn.sigstore.dev"
 TARGET = "trusted_root.json"
@@ -26,7 +28,7 @@ RETRY_SECONDS = 3600.0  # after an attempt that failed: a host that is out of re
 class Kept(NamedTuple):
     """The last copy of the public root."""
 
-    root: TrustedRoot
+    root: "TrustedRoot"
     at: float  # when TUF last said that it is the current one
 
 
@@ -52,16 +54,16 @@ class Roots:
         self._clock = clock
         self._known: dict[Root | None, TrustedRoot] = {}
 
-    def get(self, root: Root | None) -> TrustedRoot:
+    def get(self, root: Root | None) -> "TrustedRoot":
         """The root a rule names; None: the public one."""
         if root not in self._known:
-            found = parse_trusted_root(root.data, root.path) if root else self._get_public()
+            found = _parse(root.data, root.path) if root else self._get_public()
             for left_out in found.left_out:
                 self._warn(f"trusted root {found.origin}: {left_out}, and is not used")
             self._known[root] = found
         return self._known[root]
 
-    def _get_public(self) -> TrustedRoot:
+    def _get_public(self) -> "TrustedRoot":
         kept = self._read_kept()
         now = self._clock()
         if kept and 0 <= now - kept.at < FRESH_SECONDS:
@@ -85,14 +87,14 @@ class Roots:
                 f"there is no copy of the trusted root of {self._url} here",
                 hint="name one in the policy: trustedRoot: trusted_root.json",
             )
-        return parse_trusted_root(data, self._url)
+        return _parse(data, self._url)
 
-    def _update(self) -> TrustedRoot:
+    def _update(self) -> "TrustedRoot":
         from schedkit.trust.tuf_update import fetch_target
 
         bootstrap = self._bootstrap or read_embedded(self._url, "root.json")
         data = fetch_target(self._url, TARGET, self._make_folder(), bootstrap)
-        root = parse_trusted_root(data, self._url)
+        root = _parse(data, self._url)
         self._write(TARGET, {"at": self._clock(), "root": data.decode()})
         return root
 
@@ -110,7 +112,7 @@ class Roots:
         """The last copy; one that was touched, or cannot be used, is none."""
         document = self._read(TARGET)
         try:
-            return Kept(parse_trusted_root(document["root"].encode(), self._url), document["at"]) if document else None
+            return Kept(_parse(document["root"].encode(), self._url), document["at"]) if document else None
         except (PolicyError, KeyError):
             return None
 
@@ -130,3 +132,9 @@ class Roots:
 def read_embedded(url: str, name: str) -> bytes | None:
     """The copy that comes with schedctl, which there is of the public repository only."""
     return (EMBEDDED / name).read_bytes() if url == PUBLIC else None
+
+
+def _parse(data: bytes, origin: str) -> "TrustedRoot":
+    from schedkit.trust.trusted_root import parse_trusted_root  # a signature by a key may need no root
+
+    return parse_trusted_root(data, origin)

@@ -1,6 +1,8 @@
 """`schedctl verify`, and the same rule in `run`, `switch` and `pull`, over a registry that holds real signatures."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,11 @@ from schedkit.errors import SchedkitError, UnavailableError
 from schedkit.images.image import Image
 from schedkit.images.oci import Source
 from schedkit.images.reference import Reference
+from schedkit.schedctl.group import schedctl
+from schedkit.schedctl.quick import OUTPUTS, find_answer
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import FakeRuntime
+from tests.unit.schedctl.runner import make_runner
 from tests.unit.schedctl.test_commands import call, read
 from tests.unit.trust.material import Sigstore, make_key, pem, sign_bundle
 from tests.unit.trust.shelf import REPOSITORY, Shelf, make_image
@@ -240,3 +245,58 @@ def test_the_page_about_trust_shows_the_lines_that_are_printed(registry: Registr
         return [re.sub(r"\S*[/:…\d]\S*|built-in,", "*", line) for line in text.splitlines()]
 
     assert shape(printed) == shape(shown)[1:]
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=" ".join)
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "refused"])
+def test_verify_without_click_is_the_one_with_click(
+    registry: Registry, tmp_path: Path, output: tuple[str, ...], trusted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = () if trusted else ("--trust-policy", wants_another(tmp_path))
+    answer = find_answer(["verify", NAME, *policy, *output], {})
+    assert answer is not None
+    refused = None
+    try:
+        assert answer() == 0
+    except SchedkitError as error:
+        refused = error
+    printed = capsys.readouterr()
+    meant = make_runner().invoke(schedctl, ["verify", NAME, *policy, *output], standalone_mode=False)
+    without = re.compile(r'"checked_at": "[^"]*"')  # which is now
+    assert without.sub("", printed.out) == without.sub("", meant.stdout)
+    assert str(refused) == str(meant.exception)
+    assert (refused is None) == trusted
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "-h",
+        "--offline x",
+        "x --offline",
+        "x y",
+        "x --trust-policy",
+        "x --trust-policy -o json",
+        "x -o",
+        "x --version 1",
+    ],
+)
+def test_any_other_way_to_verify_is_left_to_click(words: str) -> None:
+    assert find_answer(["verify", *words.split()], {}) is None
+
+
+def test_a_key_needs_neither_click_nor_certificates_nor_a_root(registry: Registry, tmp_path: Path) -> None:
+    """What is imported is most of what `verify` takes."""
+    code = (
+        "import sys\n"
+        "from schedkit.schedctl.quick import find_answer\n"
+        "from schedkit.trust import decide, policy_file\n"
+        "from schedkit.trust.keys import parse_key\n"
+        "parse_key(open(sys.argv[1], 'rb').read(), 'x')\n"
+        "from schedkit.schedctl.show_verdict import show_verdict\n"
+        "print(*sorted(set(sys.argv[2:]) & set(sys.modules)))"
+    )
+    spared = ("click", "cryptography.x509", "schedkit.trust.certificates", "schedkit.trust.trusted_root", "tuf")
+    command = [sys.executable, "-c", code, str(tmp_path / "cosign.pub"), *spared]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "\n"

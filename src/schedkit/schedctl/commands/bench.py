@@ -16,7 +16,8 @@ from schedkit.schedctl.durations import attach_timeout_option, duration_option
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.requests import make_request, parse_order
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.verification import check_trust_policy, make_verify, trust_options
+from schedkit.schedctl.trust_options import trust_options
+from schedkit.schedctl.verification import check_trust_policy, make_verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.planning import dry_run_option
 from schedkit.schedctl.requests import parse_order
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.verification import trust_options
+from schedkit.schedctl.trust_options import trust_options
 
 
 @click.command(

@@ -6,7 +6,8 @@ from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session, version_option
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.verification import check_trust_policy, make_verify, trust_options
+from schedkit.schedctl.trust_options import trust_options
+from schedkit.schedctl.verification import check_trust_policy, make_verify
 
 
 @click.command(

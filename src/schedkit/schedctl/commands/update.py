@@ -14,6 +14,7 @@ from schedkit.schedctl.output import Json
 from schedkit.schedctl.planning import dry_run_option, show_plan
 from schedkit.schedctl.requests import env_option, parse_env
 from schedkit.schedctl.session import Session
+from schedkit.schedctl.trust_options import unsigned_option
 from schedkit.schedctl.updating import (
     Newest,
     apply_update,
@@ -23,7 +24,7 @@ from schedkit.schedctl.updating import (
     make_update,
     plan_update,
 )
-from schedkit.schedctl.verification import check_trust_policy, make_verify, unsigned_option
+from schedkit.schedctl.verification import check_trust_policy, make_verify
 from schedkit.schedctl.views import attached_fields, container_fields
 
 if TYPE_CHECKING:
