@@ -14,6 +14,7 @@ from schedkit.kernel.state import KernelState, State
 from schedkit.unknown import Unknown
 
 _SIGNALS = {9: "SIGKILL (out of memory, or killed by hand)", 11: "SIGSEGV", 6: "SIGABRT", 15: "SIGTERM"}
+_PANIC = r"thread '[^']*'(?: \(\d+\))? panicked at (?:\S+/registry/src/[^/]+/)?(\S+?):?$"  # Rust: where
 _KINDS = {ERROR_STALL: "stall", ERROR_BPF: "BPF error"}
 
 
@@ -311,11 +312,14 @@ def _tell_exit(code: int | None) -> str:
 
 
 def _find_reason(log: Sequence[str]) -> str:
-    """The line that says why: an anyhow chain's innermost cause with its head, else the last line."""
+    """The line that says why: an anyhow chain's innermost cause with its head, a panic's words, else the last line."""
     head = next((line[len("error:") :].strip() for line in log if line.lower().startswith("error:")), "")
     causes = list(_read_causes(log))
     if head:
         return f"{head}: {causes[-1]}" if causes else head
+    for line, following in pairwise(log):  # a panic says where, and in the next line what
+        if panic := re.match(_PANIC, line):
+            return f"panicked at {panic[1]}: {following}"
     return log[-1] if log else ""
 
 

@@ -53,6 +53,12 @@ def see(log: str = "", **fields: object) -> FailureEvidence:
     return FailureEvidence(**(evidence | fields))  # type: ignore[arg-type]
 
 
+PANIC = """\
+thread 'main' (7) panicked at /x/cargo/registry/src/index-1f/scx_utils-1.1/src/main.rs:42:9:
+index out of bounds: the len is 1 but the index is 1
+note: run with `RUST_BACKTRACE=1` environment variable to display a backtrace"""
+
+
 @pytest.mark.parametrize(
     ("log", "error", "words"),
     [
@@ -79,6 +85,11 @@ def see(log: str = "", **fields: object) -> FailureEvidence:
             "error: unexpected argument '--no-such-option' found\nUsage: scx_rusty [OPTIONS]\nFor more, try '--help'.",
             NotAttachedError,
             "with exit code 1: unexpected argument '--no-such-option' found",
+        ),
+        (
+            PANIC,
+            NotAttachedError,
+            "code 1: panicked at scx_utils-1.1/src/main.rs:42:9: index out of bounds: the len is 1",
         ),
         ("", NotAttachedError, "ended before it attached, with exit code 1, and said nothing"),
     ],
