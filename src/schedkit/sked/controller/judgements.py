@@ -33,7 +33,7 @@ class _Judged(NamedTuple):
     report: NodeReport | None
     agent_ready: bool
     boot_id: str
-    held: bool  # whether the kernel is known to have what no pod of ours has
+    held: bool  # whether the kernel is known to have what no pod of sked has
     lessons: int
     judgement: Judgement
     told: str | None  # the last that was worth telling; None: nothing was known so far

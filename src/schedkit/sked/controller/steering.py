@@ -243,7 +243,7 @@ class Steering:
         puller = pullers.get((revisions.target, place.name))
         named = claim.identity, name_pull_pod(revisions.target, place.name)
         if puller is None and (taken_at := self._names_taken.get(named)):
-            # Somebody else's pod has its name: that is no reason to wait for ever.
+            # Somebody else's pod has its name: that is no reason to wait forever.
             return replace(place, pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
         self._names_taken.pop(named, None)
         if puller is None or has_begun(puller) or was_rejected(puller):
