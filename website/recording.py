@@ -61,11 +61,13 @@ def record(command: list[str]) -> list[Line]:
 def arrange(lines: Iterable[Line]) -> Iterator[Row]:
     """When each row is shown: a sentence, then a command, then, after what it took, its output."""
     clock, before = 0.0, 0.0
-    pause = 0.0
+    pause, is_empty = 0.0, True
     for line in lines:
         kind = _kind(line.text)
         took, before = line.at - before, line.at
-        if kind == "typed":
+        if is_empty:  # the picture begins with a line, for those who see only its beginning
+            is_empty = not line.text
+        elif kind == "typed":
             clock += READING
             pause = min(took, LONGEST_PAUSE)  # the demo prints a command together with its output
         elif pause:

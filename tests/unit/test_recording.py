@@ -28,11 +28,12 @@ def test_pauses_are_shortened_and_order_is_kept() -> None:
     assert at["  attached"] - at["machine# sch"] == LONGEST_PAUSE
     assert at["  done"] - at["machine# tru"] == pytest.approx(0.5)
     assert [row.kind for row in rows[:4]] == ["said", "says", "typed", "said"]
+    assert times[:2] == [0.0, 0.0]
 
 
 def test_a_command_that_goes_on_printing_is_shown_line_by_line() -> None:
-    lines = [Line(0.0, "$ watch"), Line(0.0, "  a"), Line(30.0, "  b"), Line(30.3, "  c")]
-    _, first, second, third = (row.at for row in arrange(lines))
+    lines = [Line(0.0, "Look:"), Line(0.0, "$ watch"), Line(0.0, "  a"), Line(30.0, "  b"), Line(30.3, "  c")]
+    *_, first, second, third = (row.at for row in arrange(lines))
     assert second - first == pytest.approx(LONGEST_WAIT)
     assert third - second == pytest.approx(0.3)
 
