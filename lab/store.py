@@ -140,7 +140,7 @@ class Store:
     def usage(self) -> dict[str, int]:
         """Bytes on disk: of each artefact by its folder's name, and of what else is in the cache."""
         parts = {entry.name: measure(entry) for entry in sorted((self.root / "artefacts").glob("*"))}
-        others = ("work", "downloads", "run", "logs")
+        others = ("work", "downloads", "run", "logs", "checked")
         return parts | {f"{name}/": measure(self.root / name) for name in others if (self.root / name).exists()}
 
     def prune(self, *, all_: bool) -> int:
@@ -151,7 +151,7 @@ class Store:
             for folder in (self.root / "artefacts").glob("*"):
                 if folder.name not in current:
                     remove_tree(folder)
-            for name in ("work", "downloads", "logs"):
+            for name in ("work", "downloads", "logs", "checked"):
                 remove_tree(self.root / name)
             if not all_:
                 self._drop_intermediates()

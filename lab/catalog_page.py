@@ -1,0 +1,83 @@
+"""docs/schedctl/schedulers.md: what `make catalog-check` found, as a page. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_HEAD = """\
+# Schedulers
+
+<!-- Written by `make catalog-check` from what it measured: change catalog/, then run that. -->
+
+What the catalog names, tried: each scheduler is compiled from its published crate, made into an image by its own
+[Containerfile](../../catalog/README.md), and run by `schedctl run` on Linux {kernel}, in {machine}.
+
+- **Image** is what is pulled: the program with the shared libraries that it needs. The programs are compiled without
+  optimisation and on no Debian base, as the lab does it: the size of a published image differs.
+- **Attaches in** is from the container's start until the kernel says that the scheduler is attached.{slow}
+- **Modes** are flags for a purpose: `schedctl run NAME --mode gaming`, and `schedctl info NAME` shows them.{tried}
+"""
+_SLOW = (
+    " In an emulated\n  machine all takes many times as long, and longer yet where its host is busy: compare roughly."
+)
+_TRIED = " Each was\n  tried."
+_NOT_ALL_TRIED = " They were\n  tried, but where it says *not tried*."
+
+
+class Checked(NamedTuple):
+    """What became of one scheduler; what was not found out is None, and `why` says why."""
+
+    name: str
+    version: str
+    good_for: str
+    modes: tuple[str, ...] = ()
+    size: int | None = None  # bytes to pull
+    seconds: float | None = None  # to attach
+    why: str = ""
+    kernel: str = ""  # on which it was tried
+    modes_tried: bool = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it was tried, and something did not work."""
+        return bool(self.why) and (self.size is not None or self.why.startswith("it does not build"))
+
+    def describe(self) -> str:
+        """In a line."""
+        if self.seconds is None:
+            return self.why
+        return f"attached after {self.seconds:.1f} s{f'; {self.why}' if self.why else ''}"
+
+
+def render(checked: Sequence[Checked], *, emulated: bool, left_out: Sequence[str]) -> str:
+    """The page."""
+    head = _HEAD.format(
+        kernel=", ".join(sorted({one.kernel for one in checked if one.size is not None})) or "6.12",
+        machine="an emulated machine with one CPU" if emulated else "a virtual machine with two CPUs",
+        slow=_SLOW if emulated else "",
+        tried=_TRIED if all(one.modes_tried or not one.modes for one in checked) else _NOT_ALL_TRIED,
+    )
+    rows = [
+        "| name | version | good for | modes | image | attaches in |",
+        "|---|---|---|---|---|---|",
+        *(_row(one) for one in checked if one.seconds is not None),
+    ]
+    parts = [head, "\n".join(rows)]
+    problems = [f"- **{one.name}** {one.version[:12]}: {_sentence(one.why)}" for one in checked if one.why]
+    if problems:
+        parts.append(
+            "## What does not build, attach or take its modes, or could not be tried\n\n" + "\n".join(problems)
+        )
+    if left_out:
+        parts.append(f"Not tried in this run: {', '.join(left_out)}.")
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _row(one: Checked) -> str:
+    size = "-" if one.size is None else f"{one.size / 1e6:.1f} MB"
+    modes = ", ".join(one.modes) + ("" if one.modes_tried else " (*not tried*)") if one.modes else "-"
+    cells = (one.name, one.version, one.good_for or "-", modes, size, f"{one.seconds:.1f} s")
+    return f"| {' | '.join(cells)} |"
+
+
+def _sentence(why: str) -> str:
+    return why if why.endswith(".") else f"{why}."
