@@ -121,7 +121,7 @@ def test_schedulers_are_told_apart_as_they_were_said() -> None:
     ("said", "why"),
     [
         (["none"], "nothing to compare"),
-        (["none,,scx_rusty"], "names no scheduler"),
+        (["none,,scx_rusty"], "has an empty name"),
         (["none", "scx_lavd 'x"], "No closing quotation"),
         (["none --x", "scx_lavd"], "none takes no arguments"),
     ],
