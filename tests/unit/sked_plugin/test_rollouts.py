@@ -42,6 +42,16 @@ def test_status_of_an_older_spec_says_nothing_of_the_newest() -> None:
     assert (progress.state, progress.is_over) == ("Waiting", False)
 
 
+def test_rollout_before_says_nothing_of_an_image_that_is_not_verified() -> None:
+    complete, verifying = make_rollout("Complete"), condition("Progressing", "True", "Verifying", "is being verified")
+    progress = read_progress(make_schedext(complete, conditions=(verifying,)))
+    assert (progress.state, progress.is_over) == ("Progressing", False)
+    refused = condition("Stalled", "True", "Unsigned", "nobody signed it")
+    progress = read_progress(make_schedext(complete, conditions=(refused,)))
+    assert (progress.state, progress.is_over) == ("Failed", True)
+    assert progress.exit_code != ExitCode.OK
+
+
 def test_rollout_that_the_operator_has_not_begun_is_waited_for() -> None:
     progress = read_progress(make_schedext(rollout={}))
     assert (progress.state, progress.is_over) == ("Waiting", False)

@@ -138,7 +138,7 @@ def _read_pool(resource: SchedExt, workload: ResolvedWorkload, told: PoolStatus 
         )
     return PoolProgress(
         pool=workload.pool,
-        state=_read_state(rollout) if seen else WAITING,
+        state=_read_state(resource, rollout) if seen else WAITING,
         image=told.image or workload.sched,
         phase=rollout.phase,
         step=rollout.step,
@@ -155,9 +155,16 @@ def _read_pool(resource: SchedExt, workload: ResolvedWorkload, told: PoolStatus 
     )
 
 
-def _read_state(rollout: RolloutStatus) -> str:
+def _read_state(resource: SchedExt, rollout: RolloutStatus) -> str:
     if rollout.phase == PAUSED and is_failed(rollout):
         return FAILED
+    if rollout.phase == COMPLETE:
+        # That is the rollout before as long as the image that is asked for now is not verified.
+        found = {condition.type: condition for condition in resource.status.conditions}
+        if STALLED in found and found[STALLED].status == "True":
+            return FAILED
+        if PROGRESSING in found and found[PROGRESSING].reason == Reason.VERIFYING:
+            return PROGRESSING
     return rollout.phase
 
 
