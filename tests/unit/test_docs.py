@@ -1,5 +1,6 @@
 """The documentation holds together: links, anchors, navigation, diagrams. No site generator is needed."""
 
+import html
 import json
 import re
 import subprocess
@@ -186,3 +187,11 @@ def test_the_table_of_schedulers_is_the_catalog() -> None:
 )
 def test_what_a_browser_stumbles_over_is_a_problem(method: str, details: dict[str, Any], said: str | None) -> None:
     assert find_problem({"method": method, "params": details}, "http://127.0.0.1:80/index.html") == said
+
+
+@pytest.mark.parametrize("name", ["demo", "demo-cluster"])
+def test_recordings_show_nothing_of_the_host_that_they_were_made_on(name: str) -> None:
+    picture = (ROOT / f"docs/images/{name}.svg").read_text()
+    shown = html.unescape("\n".join(re.findall(r"<text [^>]*>(.*?)</text>", picture)))
+    assert len(shown.splitlines()) > 40
+    assert re.findall(r"(?<!\w)/(?:root|home|tmp|work)/\S*", shown) == []
