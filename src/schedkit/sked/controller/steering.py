@@ -219,7 +219,7 @@ class Steering:
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
-            seen = after[name] = _remember(before.get(name), revision, pod, judgement, excused, now)
+            seen = _remember(before.get(name), revision, pod, judgement, excused, now)
             seen = after[name] = _remember_coming(before.get(name), seen, coming, now)
             place = _make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
