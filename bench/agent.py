@@ -25,7 +25,8 @@ from lab.machine import Machine
 from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import NODE, remove_run, run_folder
-from lab.sked_image import WHEELS, deploy_sked
+from lab.sked_deploy import deploy_sked
+from lab.sked_image import WHEELS
 from lab.store import Store
 from tests.e2e.conftest import FIXTURES, SCX, wait_detached
 from tests.integration.sked_agent.node import REPORTS

@@ -20,7 +20,8 @@ from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
 from lab.signing import COSIGNS, Cosign, keyed
-from lab.sked_image import NAMESPACE, WHEELS, await_manager, build_sked, enforce_signatures, install_sked
+from lab.sked_deploy import NAMESPACE, await_manager, enforce_signatures, install_sked
+from lab.sked_image import WHEELS, build_sked
 from lab.stage import Stage
 from lab.store import Store
 from schedkit.cli import run_program

@@ -200,6 +200,7 @@ def _command(
     bases: Mapping[str, Path] | None = None,
     build_args: Mapping[str, str] | None = None,
     out: Path | None = None,
+    target: str = "",
     platform: str = "",
     qemu: Path | None = None,
 ) -> list[str]:
@@ -216,6 +217,7 @@ def _command(
     if out:
         binds[out] = "/out"
     options = [f"--build-arg={name}={value}" for name, value in (build_args or {}).items()]
+    options += [f"--target={target}"] if target else []
     options += [f"--platform={platform}"] if platform else []
     script = ["bash", "-euo", "pipefail", "/recipes/images.sh"]
     if qemu:
@@ -239,20 +241,31 @@ def _folder(store: Store, prefix: str) -> Iterator[Path]:
         remove_tree(folder)
 
 
-def build_base(work: Build, name: str, root: Path, *, platform: str = "") -> None:
-    """A base image, as an OCI layout, that holds just a root folder."""
+def build_base(
+    work: Build,
+    name: str,
+    context: Path,
+    *,
+    containerfile: Path = SOURCES / "images/base.Containerfile",
+    bases: Mapping[str, Path] | None = None,
+    build_args: Mapping[str, str] | None = None,
+    target: str = "",
+    platform: str = "",
+) -> None:
+    """A base image, as an OCI layout: one that holds just a root folder, or what a Containerfile's stage makes."""
     (work.out / "bases").mkdir(exist_ok=True)
-    containerfile = SOURCES / "images/base.Containerfile"
-    destination = f"oci:/out/bases/{name}"
     with _folder(work.store, "image-") as folder:
         work.run(
             _command(
                 work.store,
                 folder,
                 containerfile=containerfile,
-                context=root,
-                destinations=[destination],
+                context=context,
+                destinations=[f"oci:/out/bases/{name}"],
+                bases=bases,
+                build_args=build_args,
                 out=work.out,
+                target=target,
                 platform=platform,
             )
         )

@@ -18,7 +18,7 @@ from lab.progress import format_seconds
 from lab.rooms import TOOLS
 from lab.schedctl import furnish, is_furnished
 from lab.signing import COSIGNS
-from lab.sked_image import deploy_sked
+from lab.sked_deploy import deploy_sked
 from lab.store import Store, remove_tree
 
 NODE = "lab"

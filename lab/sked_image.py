@@ -1,26 +1,21 @@
-"""The operator's image, built in the lab: its wheels, fetched once, the build with them, and its deployment."""
+"""The operator's image, built in the lab with wheels that were fetched once; and its base, which versions share."""
 
-import json
-import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
-from lab import images
-from lab.cluster import Cluster
-from lab.errors import LabError
-from lab.machine import Machine
-from lab.store import Artefact, Store
+from lab import images, paths
+from lab.rooms import TOOLS
+from lab.schedulers import read_texts
+from lab.store import Artefact, Build, Store
 from lab.wheels import LOCK, PROJECT, wheels
 
 SOURCES = PROJECT / "images/sked"
 TAG = "sked:dev"
-NAMESPACE, MANAGER = "sked-system", "sked-controller-manager"
+_PYTHON = {"BASE": f"{images.BASES}/python"}
 
 
 # The wheels of everything that the operator imports, of the locked versions.
@@ -50,13 +45,7 @@ def build_sked(
 ) -> str:
     """Build the operator's image from this tree, push it to registries on loopback and return its digest."""
     store.ensure(platform.wheels)
-    (store.root / "run").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="image-sked-", dir=store.root / "run") as name:
-        context = Path(name)
-        shutil.copy(LOCK, context)
-        for folder in ("images/sked", "src/schedkit"):
-            shutil.copytree(PROJECT / folder, context / folder, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(store.path(platform.wheels), context / "images/sked/wheels", dirs_exist_ok=True)
+    with _context(store, platform.wheels, "images/sked", "src/schedkit") as context:
         return images.build(
             store,
             SOURCES / "Containerfile",
@@ -64,60 +53,51 @@ def build_sked(
             tag,
             registry=registry,
             others=others,
-            build_args={"BASE": f"{images.BASES}/python"} | dict(build_args or {}),
+            build_args=_PYTHON | dict(build_args or {}),
             bases={"python": platform.base},
             platform=platform.name,
             qemu=platform.qemu,
         )
 
 
-def deploy_sked(store: Store, machine: Machine, cluster: Cluster) -> None:
-    """Build the operator's image, push it to the machine's registry, install it from there, and wait for it."""
-    build_sked(store, machine.registry)
-    install_sked(cluster)
-    await_manager(cluster)
+@contextmanager
+def _context(store: Store, wheels: Artefact, *folders: str) -> Iterator[Path]:
+    """A folder with what the image is made of."""
+    (store.root / "run").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="image-sked-", dir=store.root / "run") as name:
+        context = Path(name)
+        shutil.copy(LOCK, context)
+        for folder in folders:
+            shutil.copytree(PROJECT / folder, context / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(store.path(wheels), context / "images/sked/wheels", dirs_exist_ok=True)
+        yield context
 
 
-def install_sked(cluster: Cluster) -> None:
-    """Install the operator with the image that the nodes' registries have; it may take some time to come up."""
-    kubectl = f"{cluster.plane.binaries.kubectl} --kubeconfig={cluster.admin_kubeconfig}"
-    done = subprocess.run(
-        [PROJECT / "scripts/deploy", "deploy"],
-        env=os.environ | {"IMG": f"localhost:5000/{TAG}", "KUBECTL": kubectl},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise LabError(f"sked was not deployed: {done.stderr.strip()}")
+def _build_base(work: Build) -> None:
+    python = {"python": work.need(images.PYTHON) / "bases/python"}
+    with _context(work.store, WHEELS, "images/sked") as context:
+        images.build_base(
+            work,
+            "sked",
+            context,
+            containerfile=SOURCES / "Containerfile",
+            bases=python,
+            build_args=_PYTHON,
+            target="base",
+        )
 
 
-def await_manager(cluster: Cluster) -> None:
-    """Wait until the manager is as its Deployment says."""
-    cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", MANAGER, "--timeout=600s", timeout=610)
-
-
-def enforce_signatures(cluster: Cluster, files: Mapping[str, str], *, wait: bool = True) -> None:
-    """Have an installed operator run only what is signed as a policy wants: `files` are policy.yaml and its keys.
-
-    The machine's registry is on its loopback, so the manager gets the node's network; no installation needs that.
-    """
-    folder = PROJECT / "config/verification"
-    labels = ("pod-security.kubernetes.io/enforce=privileged", "--overwrite")
-    cluster.kubectl("label", "namespace", NAMESPACE, *labels)
-    policy = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "sked-trust-policy", "namespace": NAMESPACE},
-    }
-    cluster.kubectl("apply", "-f", "-", input=json.dumps(policy | {"data": dict(files)}))
-    for name in ("verdicts", "verdicts_role", "verdicts_role_binding"):
-        cluster.kubectl("apply", "-f", str(folder / f"{name}.yaml"))
-    patch = yaml.safe_load((folder / "manager_patch.yaml").read_text())
-    patch.append({"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True})
-    # Two managers at a time take an emulated machine long to start; and one that has no node yet is replaced at once.
-    patch.append({"op": "add", "path": "/spec/strategy", "value": {"type": "Recreate"}})
-    patched = ("deployment", MANAGER, "-n", NAMESPACE, "--type=json", "-p", json.dumps(patch))
-    cluster.kubectl("patch", *patched)
-    if wait:
-        await_manager(cluster)
+# bases/sked: Python and the packages, the lower layer of the operator's image.
+BASE = Artefact(
+    "image-sked-base",
+    (
+        LOCK.read_text(),
+        *read_texts(*(SOURCES / name for name in ("Containerfile", "assemble.py", "select_requirements.py"))),
+        *read_texts(paths.RECIPES / "images.sh"),
+    ),
+    _build_base,
+    needs=(TOOLS, images.PYTHON, WHEELS),
+    seconds=20,
+    adds_mb=35,
+    peak_mb=700,
+)

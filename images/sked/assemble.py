@@ -1,7 +1,7 @@
-"""Make a root folder that holds this Python, its shared libraries and one program, and nothing else.
+"""Make the root folders of the image's two layers: this Python with packages and libraries, and the program.
 
-It runs in the image's build stage, whatever distribution and architecture that is. Usage: assemble.py ROOT, where
-ROOT/opt/sked holds the program's packages already.
+It runs in the image's build stages, whatever distribution and architecture they have. Usage: assemble.py base|program
+ROOT, where ROOT/opt/sked holds the packages, or the program, already.
 """
 
 import compileall
@@ -75,13 +75,17 @@ def copy_libraries(root: Path) -> None:
 
 
 def write_settings(root: Path) -> None:
-    """Write what the C library and OpenSSL read, and the programs."""
+    """Write what the C library and OpenSSL read."""
     (root / "etc").mkdir(exist_ok=True)
     (root / "etc/passwd").write_text(ACCOUNT)
     (root / "etc/nsswitch.conf").write_text("hosts: files dns\n")
     for name in ("/etc/ld.so.cache", "/etc/ssl/certs/ca-certificates.crt", "/usr/lib/ssl/openssl.cnf"):
         if Path(name).exists():
             copy_file(Path(name), root)
+
+
+def write_programs(root: Path) -> None:
+    """Write what starts the program."""
     for path, (module, arguments) in PROGRAMS.items():
         program = root / path.relative_to("/")
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -105,13 +109,16 @@ def settle_modes(root: Path) -> None:
 
 
 def main() -> None:
-    """Fill the root folder."""
-    root = Path(sys.argv[1])
-    copy_python(root)
-    for unused in [path for path in (root / PACKAGES.relative_to("/")).rglob("*") if path.name in ("tests", "bin")]:
-        shutil.rmtree(unused, ignore_errors=True)
-    copy_libraries(root)
-    write_settings(root)
+    """Fill the root folder of a layer."""
+    layer, root = sys.argv[1], Path(sys.argv[2])
+    if layer == "base":
+        copy_python(root)
+        for unused in [path for path in (root / PACKAGES.relative_to("/")).rglob("*") if path.name in ("tests", "bin")]:
+            shutil.rmtree(unused, ignore_errors=True)
+        copy_libraries(root)
+        write_settings(root)
+    else:
+        write_programs(root)
     compile_everything(root)
     settle_modes(root)
 

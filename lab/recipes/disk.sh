@@ -1,5 +1,5 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /fixtures, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key, /out/python
+# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /sked (OCI layout), /fixtures, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key, /out/python
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
@@ -30,7 +30,8 @@ chmod 600 /out/key
 install -d -m 700 /node/root/.ssh
 install -m 600 /build/key.pub /node/root/.ssh/authorized_keys
 
-# What would cost seconds under emulation at every first boot is done here: host keys, and the sandbox image's import.
+# What would cost seconds under emulation at every first boot is done here: host keys, and the import of
+# images: the sandbox, and the layer that all versions of sked share, which takes a minute to pull.
 mkdir -p /node/etc/dropbear
 [ -e /node/etc/dropbear/dropbear_ed25519_host_key ] || chroot /node dropbearkey -t ed25519 -f /etc/dropbear/dropbear_ed25519_host_key
 mount -t proc proc /node/proc; mount --rbind /sys /node/sys; mount --rbind /dev /node/dev
@@ -40,11 +41,14 @@ chroot /node systemctl enable podman.socket lab-network lab-ssh lab-registry lab
 chroot /node systemctl mask docker-registry systemd-logind serial-getty@ttyS0 # nobody logs in; the registry is lab-registry
 chroot /node systemd-machine-id-setup # without an identity every start would be a first one
 cp /images/pause.tar /node/tmp/
+tar -C /sked -cf /node/tmp/sked.tar .
 chroot /node bash -euc '
   containerd >/tmp/containerd.log 2>&1 & pid=$!
   for _ in $(seq 100); do ctr version >/dev/null 2>&1 && break; sleep 0.1; done
   ctr -n k8s.io images import /tmp/pause.tar || { cat /tmp/containerd.log; exit 1; }
+  ctr -n k8s.io images import --digests --base-name localhost:5000/sked-base /tmp/sked.tar || { cat /tmp/containerd.log; exit 1; }
   ctr -n k8s.io images ls -q | grep -x localhost:5000/pause:1
+  ctr -n k8s.io images ls -q | grep -q ^localhost:5000/sked-base@
   kill $pid; wait $pid || true'
 umount -R /node/proc /node/sys /node/dev /node/run /node/tmp
 

@@ -15,7 +15,8 @@ from lab.machine import Machine
 from lab.node import join
 from lab.session import NODE
 from lab.signing import Cosign, keyed
-from lab.sked_image import TAG, build_sked, enforce_signatures
+from lab.sked_deploy import enforce_signatures
+from lab.sked_image import TAG, build_sked
 from lab.store import Store
 from lab.waiting import wait_for
 from tests.e2e.conftest import ATTACH_SECONDS, read_slot, start_fixture, wait_attached, wait_detached
