@@ -20,7 +20,7 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import shorten
 from schedkit.sked.controller.objects import DaemonSet, InitContainer
-from schedkit.sked.controller.rollout import Cause, Progress, Requests
+from schedkit.sked.controller.progress import Cause, Progress, Requests
 from schedkit.sked.controller.slots import read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, keep_containers
 from schedkit.sked.controller.world import World

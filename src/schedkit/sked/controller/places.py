@@ -1,0 +1,205 @@
+"""The nodes of a rollout: how each fares, and which of them get another revision next. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from schedkit.sked.api.rollout_types import PAUSED, ROLLED_BACK, ROLLING_BACK, Rollout, RolloutStep
+from schedkit.sked.controller.progress import Progress
+
+MIN_ATTACHED_SECONDS = 60
+
+
+class PlaceState(StrEnum):
+    """How the revision that a node has fares there."""
+
+    WORKING = "working"  # attached, by the word of the kernel
+    STARTING = "starting"
+    FAILED = "failed"
+    UNKNOWN = "unknown"  # nobody tells what the kernel does
+
+
+@dataclass(frozen=True)
+class Place:
+    """One node, as a rollout sees it."""
+
+    name: str
+    revision: str = ""  # that it was given; empty: none yet, or the one before is leaving
+    state: PlaceState = PlaceState.STARTING
+    skipped: bool = False  # NotReady, cordoned, unfit, or somebody else's scheduler is in its kernel
+    quarantined: bool = False  # it failed with its revision, and is left alone
+    ready: bool = False  # whether its pod says that it is well
+    attached_at: datetime | None = None
+    given_at: datetime | None = None  # when the pod of its revision was made
+    failed_at: datetime | None = None  # when time alone makes it fail
+    pulled: bool = True  # whether the new revision's image is there
+    unpullable: str = ""  # why it is not, and will not be
+    waiting: str = ""  # the revision whose pod is there and waits for the slot
+    waits_for: frozenset[str] = frozenset()  # the revisions whose pods are to wait here before it is given to them
+    reason: str = ""
+    message: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Moves(NamedTuple):
+    """Which node gets what."""
+
+    revisions: dict[str, str]
+    pulls: list[str]
+    coming: dict[str, str]
+
+
+def resolve(asked: int | str | None, total: int) -> int:
+    """A number of nodes, or a share of them rounded up; at least one."""
+    if isinstance(asked, str):
+        share = asked.removesuffix("%")
+        asked = math.ceil(total * int(share) / 100) if asked.endswith("%") else int(share)
+    return max(1, 1 if asked is None else asked)
+
+
+class Places:
+    """All nodes of a rollout to `target`, at one look."""
+
+    def __init__(self, asked: Rollout, target: str, places: Sequence[Place], now: datetime) -> None:
+        self._steps = asked.steps
+        self._target = target
+        self._now = now
+        self.all = places
+        self.open = [place for place in places if not place.skipped]  # that can be moved now
+        self.most = resolve(asked.max_unavailable, len(self.open))  # that may be without a scheduler at a time
+        least = asked.min_attached_seconds
+        self.least = timedelta(seconds=MIN_ATTACHED_SECONDS if least is None else least)
+
+    def has_target(self, place: Place) -> bool:
+        """Whether a node was given the revision that the rollout is to bring to all."""
+        return place.revision == self._target
+
+    def has_settled(self, place: Place) -> bool:
+        """Whether a node has had its revision attached for long enough."""
+        if place.state is not PlaceState.WORKING or place.attached_at is None:
+            return False
+        return self._now - place.attached_at >= self.least
+
+    def find_failed(self) -> list[Place]:
+        """The nodes where the new revision does not work, or to which it cannot be brought."""
+        return [
+            place
+            for place in self.all
+            if place.quarantined or not place.skipped
+            if (place.state is PlaceState.FAILED if self.has_target(place) else place.unpullable)
+        ]
+
+    def count_left(self, step: RolloutStep | None) -> int | None:
+        """How many nodes are still to settle, or to fail, before a step is done; None: none of them has its labels."""
+        matching = [place for place in self.open if _matches(step, place)]
+        if not matching and self.open:
+            return None
+        settled = sum(map(self._is_done, self.open))
+        if step is None or step.nodes is None:
+            return len(self.open) - settled
+        # Of those that match no more can be had than there are.
+        more = sum(not self.has_target(place) for place in matching)
+        moved = sum(self.has_target(place) for place in self.open)
+        goal = min(resolve(step.nodes, len(self.open)), moved + more)
+        return max(0, goal - settled)
+
+    def _is_done(self, place: Place) -> bool:
+        """Whether a node is not waited for: it has settled, or failed where that is allowed."""
+        return self.has_target(place) and (place.state is PlaceState.FAILED or self.has_settled(place))
+
+    def is_attached(self, place: Place, progress: Progress) -> bool:
+        """Whether a node's kernel has its revision, and for long enough if that is new."""
+        return self.has_settled(place) or (place.state is PlaceState.WORKING and place.revision == progress.current)
+
+    def is_to_leave(self, place: Place, progress: Progress) -> bool:
+        """Whether a node is to have the stable revision instead; without one, nothing but what failed goes."""
+        if progress.current:
+            return place.revision != progress.current
+        return self.has_target(place) and not _has_scheduler(place)
+
+    def assign(self, progress: Progress, *, paused: bool) -> Moves:
+        """The revision of each node: what it has, or another one, and no more at a time than may be without.
+
+        And the nodes to which an image is to be brought first, and then a pod that waits for the old one to leave:
+        those that are next, and as many ahead of them.
+        """
+        pulls: list[str] = []
+        coming: dict[str, str] = {}
+        given = {place.name: place.revision or progress.current for place in self.all}
+        # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
+        # nodes whose new one has yet to show that it stays count as being without.
+        room = self.most - sum(not _has_scheduler(place) for place in self.open)
+        settled_room = self.most - sum(not self._is_available(place, progress) for place in self.open)
+        for place, revision in self._choose(progress, paused=paused):
+            if _has_scheduler(place):
+                if revision == self._target != progress.current and not place.pulled:
+                    pulls += [place.name] if len(pulls) < 2 * self.most else []
+                    continue
+                if revision in place.waits_for:
+                    if len(coming) < 2 * self.most:
+                        coming[place.name] = revision
+                    if place.waiting != coming.get(place.name):
+                        continue
+                available = self._is_available(place, progress)
+                if room <= 0 or (available and settled_room <= 0):
+                    continue
+                room -= 1
+                settled_room -= available
+            given[place.name] = revision
+            coming.pop(place.name, None)  # it has what it waited for
+        return Moves(given, pulls, coming)
+
+    def _choose(self, progress: Progress, *, paused: bool) -> list[tuple[Place, str]]:
+        """The nodes that are to have another revision in the end of this step, in the order in which they get it."""
+        if progress.phase in (ROLLING_BACK, ROLLED_BACK) or self._target == progress.current:
+            if paused and progress.phase == ROLLING_BACK:
+                return []
+            # What failed must not be the one that begins when somebody else's scheduler leaves.
+            going = [place for place in self.all if not place.skipped or _is_without(place)]
+            newest = sorted(going, key=lambda place: (place.given_at or self._now, place.name), reverse=True)
+            return [(place, progress.current) for place in newest if self.is_to_leave(place, progress)]
+        if progress.phase == PAUSED:
+            return []
+        steps = self._steps
+        step = steps[progress.step] if progress.step < len(steps) else None
+        if step and step.nodes is None:
+            return []
+        goal = resolve(step.nodes, len(self.open)) if step else len(self.open)
+        candidates = sorted(
+            (place for place in self.open if not self.has_target(place) and _matches(step, place)),
+            key=lambda place: self._rank(place, progress),
+        )
+        missing = goal - sum(map(self.has_target, self.open))
+        return [(place, self._target) for place in candidates[: max(0, missing)]]
+
+    def _rank(self, place: Place, progress: Progress) -> tuple[object, ...]:
+        """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work."""
+        return bool(place.revision), place.revision == progress.current, self._is_available(place, progress), place.name
+
+    def _is_available(self, place: Place, progress: Progress) -> bool:
+        """Whether a node counts as having its scheduler."""
+        if not place.revision:
+            return False
+        if place.revision == self._target and self._target != progress.current:
+            return self.has_settled(place)
+        return _has_scheduler(place)
+
+
+def _matches(step: RolloutStep | None, place: Place) -> bool:
+    asked = step.node_selector if step else None
+    return all(place.labels.get(key) == value for key, value in (asked or {}).items())
+
+
+def _has_scheduler(place: Place) -> bool:
+    """Whether a node has one now. What nobody judges is taken at its pod's word."""
+    if not place.revision:
+        return False
+    return place.state is PlaceState.WORKING or (place.state is PlaceState.UNKNOWN and place.ready)
+
+
+def _is_without(place: Place) -> bool:
+    """Whether the kernel of a node has not attached its revision, and nobody keeps the node without."""
+    return not place.quarantined and place.state in (PlaceState.STARTING, PlaceState.FAILED)
