@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from schedkit.sked.controller.reconciler import RETRY_SECONDS
-from schedkit.sked.controller.world import ADOPT
+from schedkit.sked.controller.workloads import ADOPT
 from schedkit.sked.kube.errors import ApiError
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result

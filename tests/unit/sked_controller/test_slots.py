@@ -153,7 +153,8 @@ def test_pod_of_a_tenant_with_the_label_blocks_and_steers_nothing(kind: str) -> 
         "pods",
         {"metadata": metadata | ({"ownerReferences": [owner]} if kind else {}), "spec": {"nodeName": "n1"}},
     )
-    assert [occupant.pod.metadata.name for occupant in cluster.known.occupants("n1")] == ["everywhere-n1"]
+    occupants = cluster.known.workloads.find_occupants("n1")
+    assert [occupant.pod.metadata.name for occupant in occupants] == ["everywhere-n1"]
     cluster.remove("daemonsets", "theirs")
     cluster.apply_resource("special", nodeSelector={"kubernetes.io/hostname": "n2"}, priority=10)
     cluster.remove("pods", "mine")

@@ -81,7 +81,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
     states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
     failures = [*quarantined, *_add_kernels(find_failures(pods, now), kernels.bad, by_node)]
     failed = len(failures)
-    event = next((found for one in _find_daemonsets(plan, seen) if (found := world.refusal(one, now))), None)
+    event = next((found for one in _find_daemonsets(plan, seen) if (found := world.workloads.refusal(one, now))), None)
     if without and event:
         message = shorten(_strip_names(event.message, seen.metadata.name), MESSAGE_LENGTH)
         failures.insert(0, NodeFailure(node="", reason=Reason.FAILED_CREATE, message=message))
@@ -242,7 +242,7 @@ def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:
 
 
 def _find_pods(world: World, plan: ClaimPlan, seen: DaemonSet) -> list[Pod]:
-    return [pod for found in _find_daemonsets(plan, seen) for pod in world.pods_of(found)]
+    return [pod for found in _find_daemonsets(plan, seen) for pod in world.workloads.pods_of(found)]
 
 
 def _count_updated(plan: ClaimPlan, by_node: Mapping[str, Pod]) -> int:

@@ -37,7 +37,8 @@ from schedkit.sked.controller.reports import (
 )
 from schedkit.sked.controller.rolling import ASKED
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.world import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, World, about
+from schedkit.sked.controller.workloads import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, Workloads, about
+from schedkit.sked.controller.world import World
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
@@ -126,17 +127,18 @@ def make_informers(client: Client, agents_namespace: str) -> Informers:
 
 def make_world(informers: Informers, namespaces: Collection[str] = ()) -> World:
     """What the informers know, as one value."""
+    daemonsets, pods, placement = informers.daemonsets.store, informers.pods.store, Placement(informers.nodes.store)
     return World(
         resources=informers.resources.store,
-        daemonsets=informers.daemonsets.store,
-        pods=informers.pods.store,
+        daemonsets=daemonsets,
+        pods=pods,
         nodes=informers.nodes.store,
-        failed_creates=informers.failed_creates.store,
         free_namespaces=informers.namespaces.store,
         sight=Sight(informers.reports.store, informers.agents.store, informers.reporting),
         unreadable=informers.resources.unreadable,
         informers=informers.needed,
-        placement=Placement(informers.nodes.store),
+        placement=placement,
+        workloads=Workloads(daemonsets, pods, informers.failed_creates.store, placement),
         namespaces=namespaces,
     )
 

@@ -29,7 +29,8 @@ from schedkit.sked.controller.quarantine import write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_next, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
-from schedkit.sked.controller.world import ADOPT, CONTROLLER, World, may_touch
+from schedkit.sked.controller.workloads import ADOPT, CONTROLLER, may_touch
+from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 REVISION = "controller-revision-hash"  # on a pod: which of its DaemonSet's templates it was made of
@@ -112,12 +113,12 @@ def plan_resource(
     pruned = [seen for plan in plans if plan.revisions for seen in plan.revisions.prune]
     namespace = resource.metadata.namespace
     had = {pool.daemon_set for pool in resource.status.pools if pool.daemon_set} | {resource.metadata.name}
-    left_over = sum(len(world.find_left_over(Key(namespace, name))) for name in had | wanted)
+    left_over = sum(len(world.workloads.find_left_over(Key(namespace, name))) for name in had | wanted)
     return Plan(
         resource,
         plans,
         tuple(seen for seen in (*unwanted, *pruned) if not seen.metadata.deletion_timestamp),
-        sum(len(world.pods_of(seen)) for seen in unwanted) + left_over,
+        sum(len(world.workloads.pods_of(seen)) for seen in unwanted) + left_over,
         None if claims else _find_fault(resource),
     )
 
@@ -134,7 +135,7 @@ def plan_claim(
     seen = world.daemonsets.get(*claim.key)
     standing = world.standing(claim)
     base = ClaimPlan(claim, seen, standing, judgement=judgement)
-    if claim.rollout or world.has_revisions(claim):
+    if claim.rollout or world.workloads.has_revisions(claim):
         return _plan_rollout(world, base, written)
     if seen and not may_touch(seen, claim):
         if _is_of_namesake(seen, claim):
@@ -143,7 +144,7 @@ def plan_claim(
         return replace(base, seen=None, trouble=_foreign(seen))
     if seen and seen.metadata.deletion_timestamp:
         return replace(base, waiting=f"waits until the DaemonSet {claim.name} is deleted, to create it again")
-    pods = world.pods_of(seen) if seen else []
+    pods = world.workloads.pods_of(seen) if seen else []
     plain = fit(make_daemonset(claim), judgement, seen, pods)
     base = _note_unverified(base)
     if plain is None:
@@ -161,7 +162,8 @@ def plan_claim(
         return note_drift(_plan_pods(base, world, seen, revisions), wanted, seen)
     if standing.unlabelled and (seen is None or _select(seen) != _select(wanted)):
         return replace(base, waiting=_explain_gate(world, standing))
-    if seen is None and (in_the_way := [pod for pod in world.find_in_the_way(claim) if not is_overdue(pod, now)]):
+    unwanted = world.workloads.find_in_the_way(claim) if seen is None else ()
+    if in_the_way := [pod for pod in unwanted if not is_overdue(pod, now)]:
         first = min(in_the_way, key=read_node)
         waiting = f"waits until {first.metadata.key} has left node {read_node(first)}"
         return replace(base, waiting=waiting)
@@ -176,7 +178,7 @@ def _plan_rollout(world: World, base: ClaimPlan, written: Written) -> ClaimPlan:
     if plain and not may_touch(plain, base.claim) and not _is_of_namesake(plain, base.claim):
         return replace(base, seen=None, trouble=_foreign(plain))
     revisions = plan_revisions(world, base.claim, base.judgement, written)
-    base = replace(base, seen=world.find_main(base.claim), revisions=revisions, apply=revisions.apply)
+    base = replace(base, seen=world.workloads.find_main(base.claim), revisions=revisions, apply=revisions.apply)
     return _note_unverified(base)
 
 
@@ -204,7 +206,7 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     node = world.nodes.get("", name)
     if node is None:
         return SlotPlan()
-    slot, present, decision = read_slot(node), world.find_present(name, now), world.decision(name)
+    slot, present, decision = read_slot(node), world.workloads.find_present(name, now), world.decision(name)
     # Pods tell that a process ended; only the kernel says that it has detached a scheduler.
     held_in = world.sight.held_in(name, now)
     value = next_value(decision, slot, present, held=held_in is not None)
@@ -247,7 +249,7 @@ def _plan_pods(base: ClaimPlan, world: World, seen: DaemonSet, revisions: Revisi
         return base
     base = replace(base, held=held)
     uid, newest = seen.metadata.uid, read_revision(seen.spec.template)
-    pods = world.pods_of(seen)
+    pods = world.workloads.pods_of(seen)
     hashes = {pod.metadata.labels.get(REVISION, "") for pod in pods}
     unknown = tuple(sorted(found for found in hashes if (uid, found) not in revisions))
     if all(revisions.get((uid, found), newest) == newest for found in hashes):

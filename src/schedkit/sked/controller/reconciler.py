@@ -184,7 +184,7 @@ class Reconciler:
     async def _execute_claim(self, plan: ClaimPlan) -> ClaimPlan:
         if plan.seen:
             if plan.unknown:
-                in_use = {pod.metadata.labels.get(REVISION, "") for pod in self._world.pods_of(plan.seen)}
+                in_use = {pod.metadata.labels.get(REVISION, "") for pod in self._world.workloads.pods_of(plan.seen)}
                 self._revisions.keep(plan.seen.metadata.uid, in_use)
             for unknown in plan.unknown:
                 self._revisions.ask(plan.seen, unknown)
@@ -280,7 +280,7 @@ class Reconciler:
             if asked is None or claim is None or claim.owner != key:
                 continue
             if self._ejections.count(claim.identity, change.node, asked, self._now()):
-                revision = self._world.find_revision(claim, change.slot)
+                revision = self._world.workloads.find_revision(claim, change.slot)
                 note = make_note(key, revision, asked, change.after.message, self._now())
                 self._wiring.note_quarantine(change.node, note)
 

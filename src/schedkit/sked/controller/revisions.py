@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from schedkit.errors import SchedkitError
 from schedkit.sked.controller.daemonsets import read_revision
 from schedkit.sked.controller.objects import REVISIONS, ControllerRevision, DaemonSet
-from schedkit.sked.controller.world import find_resource
+from schedkit.sked.controller.workloads import find_resource
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.objects import Key
 

@@ -54,7 +54,7 @@ def plan_revisions(
     """The revisions of a claim that has a rollout, and which of their DaemonSets is to be written next."""
     resource = find_newest(world, claim)
     known = read_status(resource, claim)
-    seen = tuple(world.find_revisions(claim))
+    seen = tuple(world.workloads.find_revisions(claim))
     wanted = fit(make_daemonset(claim), judgement, None, ())
     by_spec = _find_by_spec(claim, known, seen, wanted)
     target = _find_chosen(resource, known, seen, by_spec) or by_spec
@@ -210,7 +210,7 @@ def _find_old(world: World, claim: Claim, known: RolloutStatus, revisions: Revis
     asked = claim.rollout.revision_history_limit if claim.rollout else None
     limit = HISTORY_LIMIT if asked is None else asked
     used = {known.current_revision, known.update_revision, revisions.target}
-    idle = [seen for seen in revisions.seen if seen.metadata.name not in used and not world.count_pods(seen)]
+    idle = [seen for seen in revisions.seen if seen.metadata.name not in used and not world.workloads.count_pods(seen)]
     if len(idle) <= limit:
         return ()
     nodes = (world.nodes.get("", name) for name in world.placement.of(claim))

@@ -199,7 +199,7 @@ class Steering:
         pods = {
             (seen.metadata.name, read_node(pod)): pod
             for seen in revisions.seen
-            for pod in self._world.pods_of(seen)
+            for pod in self._world.workloads.pods_of(seen)
             if not pod.metadata.deletion_timestamp
         }
         # Where no label says it, a node has what runs there, and not what waits.

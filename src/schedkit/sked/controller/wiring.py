@@ -24,7 +24,8 @@ from schedkit.sked.controller.reports import (
     same_sight,
 )
 from schedkit.sked.controller.slots import Assignment, read_next, read_slot
-from schedkit.sked.controller.world import ADOPT, CONTROLLER, MAKER, World, find_resource
+from schedkit.sked.controller.workloads import ADOPT, CONTROLLER, MAKER, find_resource
+from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 Wake = Callable[[Key], None]
@@ -108,7 +109,7 @@ class Wiring:
 
     def note_assignment(self, claim: Claim, assignment: Assignment) -> None:
         """Keep in mind which revision each node of a claim is to have, and have the labels follow."""
-        for name in self._world.assign(claim, assignment):
+        for name in self._world.workloads.assign(claim, assignment):
             self._decide(name)
 
     def look_again(self, claims: Iterable[Claim]) -> None:
@@ -135,7 +136,7 @@ class Wiring:
         # A suspended one keeps its name: a node that is reserved for it must not go to a namesake.
         world.placement.put_name(key, (resource.metadata.creation_timestamp or "") if resource else None)
         names = world.placement.put(key, self._make_claims(resource))
-        world.forget_assignments(key)
+        world.workloads.forget_assignments(key)
         meant = {before, world.placement.name_owner(key.name)}
         for other in meant - {None, key} if len(meant) > 1 else ():  # somebody else is meant by the name alone
             if other:
@@ -143,7 +144,7 @@ class Wiring:
                 names.update(name for claim in world.placement.claims(other) for name in world.placement.of(claim))
         for daemonset in (found for uid in uids for found in world.daemonsets.find(CONTROLLER, uid)):
             names.update(world.note_stray(daemonset.metadata.key))
-            names.update(map(read_node, world.pods_of(daemonset)))
+            names.update(map(read_node, world.workloads.pods_of(daemonset)))
         for name in names:
             self._decide(name)
 
@@ -156,15 +157,15 @@ class Wiring:
         if known is None:
             return
         if new is None or (old and old.metadata.uid != new.metadata.uid):
-            world.forget_daemonset((old or known).metadata.uid)
+            world.workloads.forget_daemonset((old or known).metadata.uid)
             self._forget_daemonset((old or known).metadata.uid)
         if old is None or new is None or _ownership(old) != _ownership(new) or _selection(old) != _selection(new):
             if new:
-                world.note_work(new, world.pods_of(new))
-            names = {read_node(pod) for version in (old, new) if version for pod in world.pods_of(version)}
+                world.workloads.note_work(new, world.workloads.pods_of(new))
+            names = {read_node(pod) for version in (old, new) if version for pod in world.workloads.pods_of(version)}
             names.update(world.note_stray(known.metadata.key))
             claims = world.placement.named(known.metadata.key)
-            if (revised := world.find_claim(known)) and revised not in claims:
+            if (revised := world.workloads.find_claim(known)) and revised not in claims:
                 claims.append(revised)
             for claim in claims:
                 self._wake(claim.owner)
@@ -184,14 +185,14 @@ class Wiring:
             if made_for and (owner := find_resource(made_for)):
                 self._wake_soon(owner)
             return
-        daemonset = world.find_daemonset(known)
+        daemonset = world.workloads.find_daemonset(known)
         if daemonset and (owner := find_resource(daemonset)):
             self._wake_soon(owner)
             # The first pod shows that they can be created; and after the last one that is open again.
-            first_or_last = (old is None or new is None) and world.count_pods(daemonset) <= 1
-            worked = world.note_work(daemonset, [new] if new else ())
-            if (first_or_last or worked) and (claim := world.find_claim(daemonset)):
-                world.note_refusal(daemonset, self._now())
+            first_or_last = (old is None or new is None) and world.workloads.count_pods(daemonset) <= 1
+            worked = world.workloads.note_work(daemonset, [new] if new else ())
+            if (first_or_last or worked) and (claim := world.workloads.find_claim(daemonset)):
+                world.workloads.note_refusal(daemonset, self._now())
                 self.look_again([claim])
         for name in {read_node(version) for version in (old, new) if version}:
             if new is None and (node := world.nodes.get("", name)):
@@ -224,14 +225,14 @@ class Wiring:
                 self._wake_soon(owner)
         if is_other and world.is_complete:
             # A claim that has yet to show that its pods can work does so on a node that is ready.
-            self.look_again(claim for claim in world.placement.on(name) if not world.has_worked(claim))
+            self.look_again(claim for claim in world.placement.on(name) if not world.workloads.has_worked(claim))
         self._decide(name)
 
     def _may_matter(self, old: Node, new: Node) -> bool:
         """Whether a change of a node on which the same claims could run may change who has its slot."""
         if (read_slot(old), read_next(old), _quarantine(old)) != (read_slot(new), read_next(new), _quarantine(new)):
             return True
-        return old.metadata.labels != new.metadata.labels and self._world.has_narrowed
+        return old.metadata.labels != new.metadata.labels and self._world.workloads.has_narrowed
 
     def _see_report(self, old: NodeReport | None, new: NodeReport | None) -> None:
         known = new or old
@@ -276,7 +277,8 @@ class Wiring:
 
     def note_refusal(self, daemonset: DaemonSet) -> None:
         """Find out whether a DaemonSet's pods may be created at all, and decide again where that matters."""
-        if self._world.note_refusal(daemonset, self._now()) and (claim := self._world.find_claim(daemonset)):
+        workloads = self._world.workloads
+        if workloads.note_refusal(daemonset, self._now()) and (claim := workloads.find_claim(daemonset)):
             self.look_again([claim])
 
     def _see_namespace(self, old: Namespace | None, new: Namespace | None) -> None:

@@ -1,19 +1,17 @@
 """What is known of the cluster: what the informers hold, and what follows from it for each node."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from schedkit.sked.api.kubernetes import Toleration
-from schedkit.sked.api.names import KIND
-from schedkit.sked.api.requests import NONE, PENDING, make_slot
-from schedkit.sked.api.selectors import InvalidSelectorError, Selector, parse_selector
+from schedkit.sked.api.requests import NONE, PENDING
+from schedkit.sked.api.selectors import Selector
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, Identity
-from schedkit.sked.controller.daemonsets import MANAGED_BY, make_daemonset, name_revision, read_claim, remove_slot
-from schedkit.sked.controller.failures import ENDED, is_overdue, is_ready, is_unschedulable, is_waiting, late_in
-from schedkit.sked.controller.objects import DaemonSet, FailedCreate, Namespace, Node, Pod
+from schedkit.sked.controller.failures import is_waiting, late_in
+from schedkit.sked.controller.objects import DaemonSet, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.quarantine import is_over, read_quarantine
 from schedkit.sked.controller.reports import NodeReport, QuarantineNote
@@ -21,22 +19,17 @@ from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.slots import (
     NOWHERE,
-    Assignment,
     Decision,
-    Occupant,
     Standing,
     decide,
     read_slot,
-    read_slot_of,
 )
+from schedkit.sked.controller.workloads import Workloads, may_touch, parse_nodes, runs_scheduler
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
 from schedkit.sked.kube.watch import Unreadable
 
-ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
-CONTROLLER, MAKER, NODE, ABOUT = "controller", "maker", "node", "about"  # indexes
-REFUSED_FOR = timedelta(minutes=10)  # after that, pods that were refused are tried again, on one node
 NOTHING_TO_DECIDE = Decision(None)
 NOTHING = (NOTHING_TO_DECIDE, "")
 
@@ -49,25 +42,20 @@ class World:
     daemonsets: Store[DaemonSet]
     pods: Store[Pod]
     nodes: Store[Node]
-    failed_creates: Store[FailedCreate]
     free_namespaces: Store[Namespace]  # whose resources may have any priority
     sight: Sight
     unreadable: Mapping[Key, Unreadable]  # resources whose newest form is not understood
     informers: Sequence[Informer[Any]]  # without which nothing can be planned
     placement: Placement
+    workloads: Workloads
     namespaces: Collection[str] = ()  # whose resources are managed by this operator; empty: all
     refused_nodes: dict[str, str] = field(default_factory=dict)  # which cannot be labelled, in the API server's words
     # The claims whose image may run; None: images are not verified, or only told of.
     verified: set[Identity] | None = None
     quarantines: dict[str, QuarantineNote] = field(default_factory=dict)  # by node, as long as it is not written
     _expired: set[tuple[str, str]] = field(default_factory=set)  # quarantines that are over: nodes, and since when
-    _work_names: dict[Identity, tuple[Claim, str]] = field(default_factory=dict)
-    _assignments: dict[Identity, Assignment] = field(default_factory=dict)  # of those with several revisions
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
-    _narrowed: dict[str, tuple[int, Claim, Selector | None]] = field(default_factory=dict)
-    _refused: set[str] = field(default_factory=set)  # DaemonSets none of whose pods may be created
-    _worked: set[str] = field(default_factory=set)  # DaemonSets of which a pod has been ready
     _strays: dict[Key, tuple[Selector, tuple[Toleration, ...]]] = field(default_factory=dict)
     _trials: dict[Identity, str] = field(default_factory=dict)  # on which node a claim shows that its pods can work
     _tried_on: dict[str, dict[Identity, None]] = field(default_factory=dict)
@@ -112,7 +100,7 @@ class World:
 
     def note_held(self, node: Node, now: datetime) -> None:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
-        present = self.find_present(node.metadata.name, now)
+        present = self.workloads.find_present(node.metadata.name, now)
         self.sight.note_held(node, any(not is_waiting(occupant.pod) for occupant in present), now)
 
     def find_held(self, claim: Claim, now: datetime) -> str:
@@ -130,59 +118,10 @@ class World:
         """Whether a resource is this operator's to write for; the others are only looked at."""
         return not self.namespaces or resource.namespace in self.namespaces
 
-    def find_daemonset(self, pod: Pod) -> DaemonSet | None:
-        """The DaemonSet that made a pod, if it is still known and a resource's."""
-        owner = pod.metadata.controller
-        daemonset = self.daemonsets.get(pod.metadata.namespace, owner.name) if owner else None
-        ours = daemonset and owner and daemonset.metadata.uid == owner.uid and find_resource(daemonset)
-        return daemonset if ours else None
-
-    def find_claim(self, daemonset: DaemonSet) -> Claim | None:
-        """The claim that a DaemonSet is there for."""
-        resource, owner = find_resource(daemonset), daemonset.metadata.controller
-        name = read_claim(daemonset)
-        for claim in self.placement.claims(resource) if resource and owner else ():
-            if claim.name == name and owner and claim.resource.metadata.uid == owner.uid:
-                return claim
-        return None
-
-    def find_revisions(self, claim: Claim) -> list[DaemonSet]:
-        """A claim's DaemonSets, those on their way out left aside."""
-        found = self.daemonsets.find(CONTROLLER, claim.resource.metadata.uid)
-        return [seen for seen in found if read_claim(seen) == claim.name and not seen.metadata.deletion_timestamp]
-
-    def rolls(self, claim: Claim) -> bool:
-        """Whether sked itself says on which node which revision of a claim runs."""
-        return claim.rollout is not None or self._find_assignment(claim) is not None or self.has_revisions(claim)
-
-    def has_revisions(self, claim: Claim) -> bool:
-        """Whether there is a DaemonSet of a claim's besides the plain one, as after its rollout was taken away."""
-        return any(seen.metadata.name != claim.name for seen in self.find_revisions(claim))
-
-    def find_main(self, claim: Claim) -> DaemonSet | None:
-        """The DaemonSet by which a claim is judged: its only one, or that of its stable revision."""
-        known = self._find_assignment(claim)
-        if known and (found := self.daemonsets.get(claim.key.namespace, known.main)):
-            return found
-        plain = self.daemonsets.get(*claim.key)
-        return plain or (next(iter(self.find_revisions(claim)), None) if self.rolls(claim) else None)
-
-    def assign(self, claim: Claim, assignment: Assignment) -> list[str]:
-        """Take in which revision each node is to have; the nodes of which that says something new."""
-        before = self._assignments.get(claim.identity)
-        if before == assignment:
-            return []
-        self._assignments[claim.identity] = assignment
-        if before is None or replace(before, values=assignment.values, coming=assignment.coming) != assignment:
-            return list(self.placement.of(claim))
-        changed = before.values.items() ^ assignment.values.items()
-        changed |= before.coming.items() ^ assignment.coming.items()
-        return list({name for name, _ in changed})
-
     def find_coming(self, node: str) -> str:
         """Whose pod is to wait on a node for the slot, in the words of the label; empty: nobody's."""
         decision = self.decision(node)
-        known = self._find_assignment(decision.winner) if decision.winner and not decision.reserved else None
+        known = self.workloads.find_assignment(decision.winner) if decision.winner and not decision.reserved else None
         return known.coming.get(node, "") if known else ""
 
     def is_ours_to_fill(self, node: str) -> bool:
@@ -190,35 +129,17 @@ class World:
         winner = self.decision(node).winner
         return winner is None or self.manages(winner.owner)
 
-    def forget_assignments(self, resource: Key) -> None:
-        """A resource is gone, or has other pools."""
-        known = {claim.identity: claim.name for claim in self.placement.claims(resource)}
-        for identity in [identity for identity in self._assignments if identity[0] == resource]:
-            if self._assignments[identity].claim != known.get(identity):
-                del self._assignments[identity]
-
-    def _find_assignment(self, claim: Claim) -> Assignment | None:
-        return self._assignments.get(claim.identity)
-
     def _find_value(self, claim: Claim, node: str) -> str | None:
         """What a node's label is to say where a claim has it; None: there is one revision only."""
-        if not self.rolls(claim):
+        if not self.workloads.rolls(claim):
             return None
-        known = self._find_assignment(claim)
+        known = self.workloads.find_assignment(claim)
         return known.values.get(node, "") if known else ""
-
-    def occupants(self, node: str) -> list[Occupant]:
-        """The schedulers' pods on a node. A label alone makes none of somebody's pod."""
-        return list(self._find_occupants(node))
-
-    def find_present(self, node: str, now: datetime) -> list[Occupant]:
-        """Those of them that are really there: not those whose end nobody will ever tell, as their node is dead."""
-        return [occupant for occupant in self._find_occupants(node) if not is_overdue(occupant.pod, now)]
 
     def accepts(self, claim: Claim) -> tuple[str, ...]:
         """The values of the label on a node that mean a claim: its own, and the resource's name for people."""
         short = self.find_short_name(claim)
-        known = self._assignments.get(claim.identity) if self._assignments else None
+        known = self.workloads.find_assignment(claim)
         return (claim.slot, *short, *(known.slots if known else ()))
 
     def find_short_name(self, claim: Claim) -> tuple[str, ...]:
@@ -244,68 +165,6 @@ class World:
         waiting = (*standing.unlabelled, *standing.pending) if self.refused_nodes else ()
         return next((self.refused_nodes[name] for name in waiting if name in self.refused_nodes), "")
 
-    @property
-    def has_narrowed(self) -> bool:
-        """Whether somebody else narrowed which nodes a DaemonSet selects, by whatever labels."""
-        return any(selector for _, _, selector in self._narrowed.values())
-
-    def has_pods(self, claim: Claim) -> bool:
-        """Whether there is a pod of a claim's, which shows that they can be created."""
-        return any(self.count_pods(seen) > 0 for seen in self._find_all(claim))
-
-    def has_worked(self, claim: Claim) -> bool:
-        """Whether a pod of a claim's has been ready: they can be created, and their image pulled."""
-        return any(seen.metadata.uid in self._worked for seen in self._find_all(claim))
-
-    def _find_all(self, claim: Claim) -> Sequence[DaemonSet]:
-        if self.rolls(claim):
-            return self.find_revisions(claim)
-        seen = self.daemonsets.get(*claim.key)
-        return (seen,) if seen else ()
-
-    def note_work(self, daemonset: DaemonSet, pods: Iterable[Pod]) -> bool:
-        """Keep in mind whether a pod of a DaemonSet has been ready, until it has none; whether that changed."""
-        uid = daemonset.metadata.uid
-        worked = self.count_pods(daemonset) > 0 and (uid in self._worked or any(map(is_ready, pods)))
-        if worked == (uid in self._worked):
-            return False
-        (self._worked.add if worked else self._worked.discard)(uid)
-        return True
-
-    def count_pods(self, daemonset: DaemonSet) -> int:
-        return self.pods.count(CONTROLLER, daemonset.metadata.uid)
-
-    def pods_of(self, daemonset: DaemonSet) -> list[Pod]:
-        return self.pods.find(CONTROLLER, daemonset.metadata.uid)
-
-    def find_left_over(self, daemonset: Key) -> list[Pod]:
-        """The pods of a DaemonSet of this name that is gone: the garbage collector removes them."""
-        seen = self.daemonsets.get(*daemonset)
-        uid = seen.metadata.uid if seen else ""
-        return [pod for pod in self.pods.find(MAKER, str(daemonset)) if _owner_uid(pod) != uid]
-
-    def find_in_the_way(self, claim: Claim) -> list[Pod]:
-        """The pods on a claim's nodes that nobody asks for any more, and that have not ended yet."""
-        if not self.pods:
-            return []
-        occupants = (occupant for name in self.placement.of(claim) for occupant in self._find_occupants(name))
-        return [occupant.pod for occupant in occupants if occupant.claim is None]
-
-    def refusal(self, daemonset: DaemonSet, now: datetime) -> FailedCreate | None:
-        """The newest recent Event that says why pods of a DaemonSet could not be created."""
-        events = self.failed_creates.find(ABOUT, about(daemonset.metadata.namespace, daemonset.metadata.uid))
-        recent = [event for event in events if _is_recent(event, now)]
-        return max(recent, key=lambda event: event.time, default=None)
-
-    def note_refusal(self, daemonset: DaemonSet, now: datetime) -> bool:
-        """Find out whether none of a DaemonSet's pods may be created; the answer is whether that changed."""
-        uid = daemonset.metadata.uid
-        refused = self.refusal(daemonset, now) is not None and not self.count_pods(daemonset)
-        if refused == (uid in self._refused):
-            return False
-        (self._refused.add if refused else self._refused.discard)(uid)
-        return True
-
     def note_stray(self, daemonset: Key) -> set[str]:
         """Find out whether a scheduler's DaemonSet is there that nobody asks for; the decided nodes that it concerns.
 
@@ -313,20 +172,13 @@ class World:
         node whose slot is free.
         """
         seen, before = self.daemonsets.get(*daemonset), self._strays.pop(daemonset, None)
-        if seen and _runs_scheduler(seen) and self.find_claim(seen) is None:
-            pod = seen.spec.template.spec
-            if selector := _parse(pod.node_selector, remove_slot(pod.affinity)):
-                self._strays[daemonset] = selector, pod.tolerations
+        is_stray = seen is not None and runs_scheduler(seen) and self.workloads.find_claim(seen) is None
+        if seen and is_stray and (selector := parse_nodes(seen)):
+            self._strays[daemonset] = selector, seen.spec.template.spec.tolerations
         if before is None or before == self._strays.get(daemonset):
             return set()
         decided = ((name, self.nodes.get("", name)) for name in self._decisions)
         return {name for name, node in decided if node and could_run(*before, node)}
-
-    def forget_daemonset(self, uid: str) -> None:
-        """A DaemonSet is gone."""
-        self._refused.discard(uid)
-        self._worked.discard(uid)
-        self._narrowed.pop(uid, None)
 
     def refresh(self, name: str) -> set[Key]:
         """Decide of a node again; the answer is the resources for which that changed something."""
@@ -346,7 +198,8 @@ class World:
             if not self._standings[claim.identity].contested:
                 del self._standings[claim.identity]
         for claim in decision.participants:
-            given = after[1] in ((decision.value,) if self.rolls(claim) and decision.value else self.accepts(claim))
+            is_exact = self.workloads.rolls(claim) and decision.value
+            given = after[1] in ((decision.value,) if is_exact else self.accepts(claim))
             self._standings.setdefault(claim.identity, Standing()).put(
                 name, lost=decision.winner is not claim, given=given, labelled=bool(after[1])
             )
@@ -355,17 +208,17 @@ class World:
 
     def _decide(self, node: Node) -> Decision:
         name = node.metadata.name
-        claims, slot = self.placement.on(name), read_slot(node)
-        occupants = self.occupants(name)
+        claims, slot, workloads = self.placement.on(name), read_slot(node), self.workloads
+        occupants = workloads.find_occupants(name)
         strays = any(could_run(*stray, node) for stray in self._strays.values())
         alone = len(claims) < 2 and not strays
         kept_off = [claim for claim in claims if self._is_kept_off(claim, node)]
-        simple = alone and not kept_off and not any(map(self.rolls, claims))
+        simple = alone and not kept_off and not any(map(workloads.rolls, claims))
         if not slot.value and simple and all(occupant.claim in claims for occupant in occupants):
             return NOTHING_TO_DECIDE  # as on nearly every node of nearly every cluster
         able = [claim for claim in claims if self._is_able(claim, node)]
         # On one node they may go on trying beside whoever is there: when it is allowed at last, that is where it shows.
-        refused = [claim for claim in claims if self._is_refused(claim) and not self._keeps_trying_on(claim, name)]
+        refused = [claim for claim in claims if workloads.is_refused(claim) and not self._keeps_trying_on(claim, name)]
         if name not in self.refused_nodes:
             refused += [claim for claim in claims if claim not in able and self._is_left_to_others(claim)]
         return decide(
@@ -376,14 +229,14 @@ class World:
             occupants,
             self.accepts,
             lambda claim: self._may_take(claim, name),
-            lambda claim: self.find_main(claim) is not None,
+            lambda claim: workloads.find_main(claim) is not None,
             lambda claim: self._find_value(claim, name),
             strays,
         )
 
     def _is_able(self, claim: Claim, node: Node) -> bool:
         """Whether nothing that has been seen keeps a claim's pods off a node that it could run on."""
-        seen = self.find_main(claim)
+        seen = self.workloads.find_main(claim)
         if self._is_kept_off(claim, node):
             return False
         if seen is None and not self.manages(claim.owner):
@@ -391,16 +244,15 @@ class World:
             return read_slot(node).value in self.accepts(claim)
         if seen is None:
             return self.verified is None or claim.identity in self.verified
-        if not may_touch(seen, claim) or self._is_refused(claim):
+        if not may_touch(seen, claim) or self.workloads.is_refused(claim):
             return False
-        narrowed = self.find_narrowed(seen, claim)
+        narrowed = self.workloads.find_narrowed(seen, claim)
         if narrowed and not narrowed.matches(node.metadata.labels, node.metadata.name):
             return False
         # Where it was given the slot it keeps it: what is in its way may be gone tomorrow, and moving on would not end.
         if read_slot(node).value in self.accepts(claim):
             return True
-        pods = self.pods.find(NODE, node.metadata.name)
-        return not any(is_unschedulable(pod) for pod in pods if _owner_uid(pod) == seen.metadata.uid)
+        return not self.workloads.finds_no_room(seen, node.metadata.name)
 
     def find_quarantine(self, node: Node) -> QuarantineNote | None:
         """Why a node is left without a scheduler, where that is about a claim that could run there as it is now."""
@@ -409,7 +261,8 @@ class World:
         if note is None or (name, note.since) in self._expired:
             return None
         claims = (claim for claim in self.placement.on(name) if str(claim.owner) == note.sched_ext)
-        return note if any(not note.revision or note.revision in self._find_live(claim) for claim in claims) else None
+        concerns = any(not note.revision or note.revision in self.workloads.find_live(claim) for claim in claims)
+        return note if concerns else None
 
     def expire_quarantine(self, node: Node, now: datetime) -> bool:
         """Take in that the time of a node's quarantine has run out; whether that is news."""
@@ -429,25 +282,6 @@ class World:
         if known and written and written.since == known.since:
             del self.quarantines[node.metadata.name]
 
-    def _find_live(self, claim: Claim) -> Collection[str]:
-        """The revisions of a claim that its nodes may get now."""
-        known = self._find_assignment(claim)
-        return known.live if known else (self.name_work(claim),)
-
-    def find_revision(self, claim: Claim, slot: str) -> str:
-        """The revision that has a slot of a claim's."""
-        if not self.rolls(claim):
-            return self.name_work(claim)
-        names = (seen.metadata.name for seen in self.find_revisions(claim) if make_slot(seen.metadata.key) == slot)
-        return next(names, "")
-
-    def name_work(self, claim: Claim) -> str:
-        """What a claim asks for, as the name of a revision."""
-        known = self._work_names.get(claim.identity)
-        if known is None or known[0] is not claim:
-            known = self._work_names[claim.identity] = claim, name_revision(claim, make_daemonset(claim))
-        return known[1]
-
     def _is_kept_off(self, claim: Claim, node: Node) -> bool:
         """Whether a claim is to be kept off a node: it is in quarantine, or cannot run it; unknown changes nothing."""
         note = self.find_quarantine(node) if node.metadata.annotations or self.quarantines else None
@@ -464,23 +298,11 @@ class World:
         Two operators that made theirs at the same time would have two schedulers on a node. So each of them says on the
         node first that it takes it, and of two who say so at once the API server refuses one.
         """
-        return not self.manages(claim.owner) and self.find_main(claim) is None
-
-    def find_narrowed(self, seen: DaemonSet, claim: Claim) -> Selector | None:
-        """The nodes that are left to a DaemonSet whose selection somebody else narrowed; None: nobody did."""
-        uid, generation = seen.metadata.uid, seen.metadata.generation
-        known = self._narrowed.get(uid)
-        if known is None or known[:2] != (generation, claim):
-            pod = seen.spec.template.spec
-            own = remove_slot(pod.affinity)
-            same = pod.node_selector == claim.workload.node_selector and own == remove_slot(claim.workload.affinity)
-            known = generation, claim, None if same else _parse(pod.node_selector, own)
-            self._narrowed[uid] = known
-        return known[2]
+        return not self.manages(claim.owner) and self.workloads.find_main(claim) is None
 
     def find_nodes(self, claim: Claim, seen: DaemonSet) -> Iterator[tuple[str, Node]]:
         """The nodes that are a claim's: those that it could run on, without what others have or deselected."""
-        narrowed, lost = self.find_narrowed(seen, claim), self.standing(claim).lost
+        narrowed, lost = self.workloads.find_narrowed(seen, claim), self.standing(claim).lost
         for name in self.placement.of(claim):
             node = self.nodes.get("", name)
             if node and name not in lost and (narrowed is None or narrowed.matches(node.metadata.labels, name)):
@@ -488,7 +310,8 @@ class World:
 
     def _may_take(self, claim: Claim, node: str) -> bool:
         """Whether a claim may take a slot from somebody: it must have shown, on one node, that its pods can work."""
-        if self.has_worked(claim) or any(occupant.claim is claim for occupant in self._find_occupants(node)):
+        occupants = self.workloads.find_occupants(node)
+        if self.workloads.has_worked(claim) or any(occupant.claim is claim for occupant in occupants):
             return True
         trial = self._trials.get(claim.identity, "")
         if not self._may_try(claim, trial):
@@ -512,7 +335,7 @@ class World:
         for other in self.placement.on(name):
             if other is claim:
                 return True
-            if (slot.value in self.accepts(other) or self.has_pods(other)) and self._is_able(other, node):
+            if (slot.value in self.accepts(other) or self.workloads.has_pods(other)) and self._is_able(other, node):
                 return False
         return False
 
@@ -535,9 +358,9 @@ class World:
     def give_up_trial(self, name: str, now: datetime) -> Claim | None:
         """The claim that was to show itself on a node whose pod does not end in time: it has to on another one."""
         winner = self.decision(name).winner
-        if winner is None or self.has_pods(winner) or self._trials.get(winner.identity) != name:
+        if winner is None or self.workloads.has_pods(winner) or self._trials.get(winner.identity) != name:
             return None
-        others = (occupant.pod for occupant in self._find_occupants(name) if occupant.claim is not winner)
+        others = (occupant.pod for occupant in self.workloads.find_occupants(name) if occupant.claim is not winner)
         if not any(left < 0 for pod in others if (left := late_in(pod, now)) is not None):
             return None
         self._late_trials.add((winner.identity, name))
@@ -547,68 +370,3 @@ class World:
         """Whether a node is the one on which refused pods may go on being tried: the first that is ready."""
         ready = (name for name in self.placement.of(claim) if (found := self.nodes.get("", name)) and found.is_ready)
         return next(ready, node) == node
-
-    def _is_refused(self, claim: Claim) -> bool:
-        seen = self.find_main(claim)
-        return seen is not None and seen.metadata.uid in self._refused
-
-    def _find_occupants(self, node: str) -> Iterator[Occupant]:
-        for pod in self.pods.find(NODE, node):
-            owner = pod.metadata.controller
-            if owner is None or owner.kind != "DaemonSet" or pod.status.phase in ENDED or is_unschedulable(pod):
-                continue
-            seen = self.daemonsets.get(pod.metadata.namespace, owner.name)
-            claim = None
-            if seen and seen.metadata.uid == owner.uid:  # else it is gone, and its pods are about to be collected
-                if not _runs_scheduler(seen):
-                    continue
-                claim = self.find_claim(seen) if not seen.metadata.deletion_timestamp else None
-            # Anybody can write an owner that was never there, but only who may do anything to nodes a privileged pod.
-            if claim or any(container.security_context.privileged for container in pod.spec.containers):
-                yield Occupant(pod, claim, read_slot_of(pod))
-
-
-def about(namespace: str, uid: str) -> str:
-    """What an Event is about, for an index: who may write Events in one namespace tells nothing about another."""
-    return f"{namespace}/{uid}"
-
-
-def _is_recent(event: FailedCreate, now: datetime) -> bool:
-    """Whether an Event is of these minutes. Whoever wrote it may have written any time, also one that is to come."""
-    try:
-        return abs(now - datetime.fromisoformat(event.time)) < REFUSED_FOR
-    except ValueError:
-        return False
-
-
-def find_resource(daemonset: DaemonSet) -> Key | None:
-    """The resource whose DaemonSet this is, if it is one's."""
-    owner = daemonset.metadata.controller
-    return Key(daemonset.metadata.namespace, owner.name) if owner and owner.kind == KIND else None
-
-
-def _runs_scheduler(daemonset: DaemonSet) -> bool:
-    """Whether a DaemonSet is a resource's, or was one's and lost its owner."""
-    metadata = daemonset.metadata
-    is_orphan = metadata.controller is None and MANAGED_BY.items() <= metadata.labels.items()
-    return find_resource(daemonset) is not None or (is_orphan and metadata.annotations.get(ADOPT) != "true")
-
-
-def may_touch(seen: DaemonSet, claim: Claim) -> bool:
-    """Whether a DaemonSet is the claim's, or its owner says that it may become that."""
-    owner = seen.metadata.controller
-    if owner is None:
-        return seen.metadata.annotations.get(ADOPT) == "true"
-    return owner.uid == claim.resource.metadata.uid
-
-
-def _owner_uid(pod: Pod) -> str:
-    owner = pod.metadata.controller
-    return owner.uid if owner else ""
-
-
-def _parse(node_selector: dict[str, str], affinity: Any) -> Selector | None:
-    try:
-        return parse_selector(node_selector, affinity)
-    except InvalidSelectorError:
-        return None
