@@ -76,14 +76,15 @@ def make_pull_pod(revision: DaemonSet, node: str) -> PullPod:
     )
 
 
-def was_rejected(pod: Pod) -> bool:
-    """Whether a node did not take a pod, as it has no room for one more: that tells nothing of its image."""
-    status = pod.status
-    ended = status.phase == "Failed" and not has_begun(pod) and not find_pull_fault(pod)
-    return ended and status.reason != DEADLINE_EXCEEDED
+def judge_pull(pod: Pod) -> str | None:
+    """Why a pod has not brought its image, empty while it may yet do so; None: there is nothing to wait for.
 
-
-def find_refusal(pod: Pod) -> str:
-    """Why an image cannot be pulled, or nothing. That a container was made of it shows that it is there."""
-    failed = pod.status.phase == "Failed" and not has_begun(pod)
-    return find_pull_fault(pod) or (shorten(pod.status.message, MESSAGE_LENGTH) if failed else "")
+    That a container was made of an image shows that it is there. And a node that did not take the pod, as it has no
+    room for one more, tells nothing of the image.
+    """
+    if has_begun(pod):
+        return None
+    fault, status = find_pull_fault(pod), pod.status
+    if fault or status.phase != "Failed":
+        return fault
+    return shorten(status.message, MESSAGE_LENGTH) if status.reason == DEADLINE_EXCEEDED else None

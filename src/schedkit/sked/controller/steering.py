@@ -17,7 +17,6 @@ from schedkit.sked.controller.daemonsets import find_waiter
 from schedkit.sked.controller.failures import (
     CRASH_LOOPING,
     find_pull_fault,
-    has_begun,
     is_ready,
     is_running,
     is_waiting,
@@ -26,7 +25,7 @@ from schedkit.sked.controller.failures import (
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.places import Place, PlaceState
 from schedkit.sked.controller.progress import Requests
-from schedkit.sked.controller.pulls import PULL, PullPod, find_refusal, make_pull_pod, name_pull_pod, was_rejected
+from schedkit.sked.controller.pulls import PULL, PullPod, judge_pull, make_pull_pod, name_pull_pod
 from schedkit.sked.controller.rolling import (
     RevisionPlan,
     find_newest,
@@ -248,12 +247,13 @@ class Steering:
             # Somebody else's pod has its name: that is no reason to wait forever.
             return replace(place, pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
         self._names_taken.pop(named, None)
-        if puller is None or has_begun(puller) or was_rejected(puller):
+        fault = judge_pull(puller) if puller else None
+        if puller is None or fault is None:
             return replace(place, pulled=puller is not None)
         since = parse_time(puller.metadata.creation_timestamp) or now
         late = now >= since + _read_timeout(claim)
-        refusal = find_refusal(puller) or "it takes too long"
-        return replace(place, pulled=False, unpullable=refusal if late else "", failed_at=since + _read_timeout(claim))
+        unpullable = (fault or "it takes too long") if late else ""
+        return replace(place, pulled=False, unpullable=unpullable, failed_at=since + _read_timeout(claim))
 
     def _find_quarantined(self, claim: Claim) -> list[Place]:
         """The nodes where a revision failed so often that they are left without a scheduler."""
