@@ -9,7 +9,7 @@ import msgspec
 from schedkit.sked.api.kubernetes import Affinity
 from schedkit.sked.api.requests import NEXT, QUARANTINE, REFRESH, SLOT
 from schedkit.sked.api.types import SchedExt
-from schedkit.sked.controller.daemonsets import MANAGED_BY
+from schedkit.sked.controller.daemonsets import MANAGED_BY, read_claim
 from schedkit.sked.controller.failures import read_node
 from schedkit.sked.controller.objects import (
     DAEMONSETS,
@@ -37,7 +37,7 @@ from schedkit.sked.controller.reports import (
 )
 from schedkit.sked.controller.rolling import ASKED
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.workloads import ABOUT, ADOPT, CONTROLLER, MAKER, NODE, Workloads, about
+from schedkit.sked.controller.workloads import ABOUT, ADOPT, CLAIMED, CONTROLLER, MAKER, NODE, Workloads, about, claimed
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
@@ -88,7 +88,13 @@ def make_informers(client: Client, agents_namespace: str) -> Informers:
     return Informers(
         Informer(client, SCHEDEXTS, SchedExt, indexes={MAKER: _by_daemonset}, transform=_trim),
         # All of them, not only ours: one of somebody else's may have a name that we need.
-        Informer(client, DAEMONSETS, DaemonSet, indexes={CONTROLLER: by_controller}, transform=_trim),
+        Informer(
+            client,
+            DAEMONSETS,
+            DaemonSet,
+            indexes={CONTROLLER: by_controller, CLAIMED: _by_claim},
+            transform=_trim,
+        ),
         Informer(
             client,
             PODS,
@@ -147,6 +153,12 @@ def _by_daemonset(resource: SchedExt) -> Iterable[str]:
     """An index function: the names of the DaemonSets that a resource has, or last had."""
     names = {resource.metadata.name, *(pool.daemon_set for pool in resource.status.pools if pool.daemon_set)}
     return (str(Key(resource.metadata.namespace, name)) for name in names)
+
+
+def _by_claim(daemonset: DaemonSet) -> Iterable[str]:
+    """An index function: whose a DaemonSet is, unless it is on its way out."""
+    owner = daemonset.metadata.controller
+    return (claimed(owner.uid, read_claim(daemonset)),) if owner and not daemonset.metadata.deletion_timestamp else ()
 
 
 def _by_maker(pod: Pod) -> Iterable[str]:

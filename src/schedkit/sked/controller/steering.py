@@ -201,8 +201,6 @@ class Steering:
             for pod in self._world.workloads.pods_of(seen)
             if not pod.metadata.deletion_timestamp
         }
-        # Where no label says it, a node has what runs there, and not what waits.
-        there = {node: name for (name, node), pod in sorted(pods.items(), key=lambda found: is_running(found[1]))}
         waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
         failed = {(failure.node, failure.pod): failure for failure in failures if failure.pod}
         before, after = self._seen.get(claim.identity, {}), {}
@@ -214,7 +212,7 @@ class Steering:
             coming = names.get(read_next(node).value, "")
             waiter = pods.get((coming, name))
             value = find_given(node, pods.get((names.get(read_slot(node).value, ""), name)), waiter)
-            revision = names.get(value, "") if value else there.get(name, "")
+            revision = names.get(value, "") if value else _find_there(name, revisions, pods)
             if value and self._taken.get((claim.identity, name)) == value:
                 revision = ""
             pod = pods.get((revision, name))
@@ -301,6 +299,13 @@ class Steering:
         middle = len(known) // 2  # counted from both ends: of an even number there are two
         median = round((known[middle] + known[~middle]) / 2)
         return RolloutGap(median_milliseconds=median, worst_milliseconds=known[-1])
+
+
+def _find_there(node: str, revisions: RevisionPlan, pods: Mapping[tuple[str, str], Pod]) -> str:
+    """The revision that a node has where no label says it: what runs there, and not what waits."""
+    there = [seen.metadata.name for seen in revisions.seen if (seen.metadata.name, node) in pods]
+    running = [name for name in there if is_running(pods[name, node])]
+    return (running or there or [""])[-1]
 
 
 def _remember(

@@ -17,7 +17,7 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
 
 ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
-CONTROLLER, MAKER, NODE, ABOUT = "controller", "maker", "node", "about"  # indexes
+CONTROLLER, MAKER, NODE, ABOUT, CLAIMED = "controller", "maker", "node", "about", "claimed"  # indexes
 REFUSED_FOR = timedelta(minutes=10)  # after that, pods that were refused are tried again, on one node
 
 
@@ -55,8 +55,7 @@ class Workloads:
 
     def find_revisions(self, claim: Claim) -> list[DaemonSet]:
         """A claim's DaemonSets, those on their way out left aside."""
-        found = self._daemonsets.find(CONTROLLER, claim.resource.metadata.uid)
-        return [seen for seen in found if read_claim(seen) == claim.name and not seen.metadata.deletion_timestamp]
+        return self._daemonsets.find(CLAIMED, claimed(claim.resource.metadata.uid, claim.name))
 
     def has_revisions(self, claim: Claim) -> bool:
         """Whether there is a DaemonSet of a claim's besides the plain one, as after its rollout was taken away."""
@@ -232,6 +231,11 @@ class Workloads:
 def about(namespace: str, uid: str) -> str:
     """What an Event is about, for an index: who may write Events in one namespace tells nothing about another."""
     return f"{namespace}/{uid}"
+
+
+def claimed(uid: str, claim: str) -> str:
+    """Whose a DaemonSet is, for an index: a resource's, by its uid, and which of its claims'."""
+    return f"{uid}/{claim}"
 
 
 def find_resource(daemonset: DaemonSet) -> Key | None:
