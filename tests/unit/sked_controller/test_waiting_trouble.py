@@ -104,6 +104,53 @@ def test_quarantine_is_about_what_was_ejected_and_not_about_what_begins_in_its_p
     assert "n2" not in cluster.coming()
 
 
+def take_over(cluster: Waiting, node: str, *, told_first: bool) -> None:
+    """Have a node's kernel eject what runs there, and attach what waited before anybody looks.
+
+    `told_first`: the agent tells it before the kubelet tells that what was ejected has ended.
+    """
+    old, new = find_pods(cluster, node)
+    report = cluster.find_report(node)
+    seq = report["slot"]["enableSeq"]
+    slot = report["slot"] | {"told": V2, "enableSeq": seq + 1, "since": stamp(cluster.now)}
+    left = {"ops": "scx_rusty", "time": stamp(cluster.now), "enableSeq": seq}
+    cluster.change("pods", new["metadata"]["name"], status={"phase": "Running"} | cluster._start(V2))
+    cluster.put("schedextnodes", {"metadata": {"name": node}, "status": report | {"slot": slot, "lastDetach": left}})
+    if told_first:
+        cluster.run()
+    end(cluster, old)  # it has been started again meanwhile, and met the next one
+    cluster.run()
+
+
+@pytest.mark.parametrize("told_first", [True, False])
+def test_ejection_counts_though_what_waited_is_attached_before_anybody_looks(told_first: bool) -> None:
+    cluster = make_waiting()
+    cluster.apply_resource("one", sched=V2, rollout=SLOW, quarantine={"afterEjections": 2})
+    cluster.work()
+    take_over(cluster, "n2", told_first=told_first)
+    assert cluster.metric("sked_ejections_total") == ['sked_ejections_total{namespace="default",name="one"} 1']
+    cluster.work()
+    assert cluster.node_events.count(("n2", "Warning", "Ejected")) == 1
+    assert cluster.metric("sked_ejections_total") == ['sked_ejections_total{namespace="default",name="one"} 1']
+    assert (cluster.images["n2"], cluster.rollout.get("failedRevision")) == (V2, None)
+
+
+def test_such_an_ejection_puts_the_node_in_quarantine_for_what_was_ejected() -> None:
+    cluster = make_waiting()
+    cluster.apply_resource("one", sched=V2, rollout=SLOW, quarantine={"afterEjections": 1})
+    cluster.work()
+    take_over(cluster, "n2", told_first=False)
+    note = cluster.get("nodes", "n2")["metadata"]["annotations"]["sked.schedkit.io/quarantine"]
+    assert f'"revision":"{find_revision(cluster, V1)}"' in note
+
+
+def test_scheduler_that_makes_room_for_what_waits_is_not_ejected() -> None:
+    cluster = make_waiting()
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert cluster.metric("sked_ejections_total") == ['sked_ejections_total{namespace="default",name="one"} 0']
+
+
 def test_ejection_is_told_beside_the_failure_of_what_waits() -> None:
     cluster = make_waiting()
     cluster.waiter_fault = "unauthorized"

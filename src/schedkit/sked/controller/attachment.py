@@ -19,6 +19,7 @@ from schedkit.sked.controller.reports import NodeReport, ReportedDetachment
 GRACE = timedelta(seconds=30)  # a scheduler has so long to attach; and what attaches meanwhile is its own
 SETTLE = timedelta(seconds=5)  # a kubelet and an agent tell of one moment one after the other
 SLACK = timedelta(seconds=2)  # the times of Kubernetes are whole seconds
+LEFT = "it was attached and left the kernel"
 # Some schedulers need these and some do not, so the kernel is fit; one that fails there has likely met them.
 SUSPECTS = ("kernel.btf_kfuncs", "kernel.function_tracer")
 
@@ -143,11 +144,11 @@ class _Case:
         began = runs.ended_began
         if runs.is_crashing(self._now) and began and when >= began and _lies_in(when, began, runs.ended):
             until = runs.started + STEADY if runs.started else None
-            return self._tell_ejection(left, "it was attached and left the kernel", until)
+            return tell_ejection(self._report, left, LEFT, until)
         if runs.started and self._is_off() and when > runs.started:
             if self._now - when < SETTLE:  # some attach again by themselves
                 return Judgement(NodeState.ATTACHING, "it left the kernel", until=when + SETTLE)
-            return self._tell_ejection(left, "it was attached and left the kernel, and still runs", None)
+            return tell_ejection(self._report, left, f"{LEFT}, and still runs", None)
         return None
 
     def judge_enabled(self, *, held: bool) -> Judgement:
@@ -155,7 +156,7 @@ class _Case:
         slot, runs = self._report.status.slot, self._runs
         since = parse_time(slot.since)
         fits = self._fits(slot.ops)
-        episode = self._name_episode(slot.enable_seq, slot.ops)
+        episode = _name_episode(self._report, slot.enable_seq, slot.ops)
         if runs.started is not None:
             began_after = since is None or since >= runs.started - SLACK
             # Times are cut to whole seconds: what attaches when the grace is over has this very time, or a later one.
@@ -238,24 +239,29 @@ class _Case:
         ended = self._runs.ended
         return ended is not None and abs(when - ended) <= SLACK and (not left.ops or left.ops != self._foreign)
 
-    def _name_episode(self, enable_seq: int | None, more: str | None) -> str:
-        return f"{self._report.status.kernel.boot_id}/{enable_seq}/{more}"
-
     def _is_of_earlier_boot(self, left: ReportedDetachment) -> bool:
         attached = self._report.status.slot.enable_seq
         return attached is not None and left.enable_seq is not None and left.enable_seq > attached
 
-    def _tell_ejection(self, left: ReportedDetachment, what: str, until: datetime | None) -> Judgement:
-        # Without the time in the message, which is to be the same all through a crash loop.
-        why = f", {left.reason}" if left.reason else ""
-        return Judgement(
-            NodeState.EJECTED,
-            f"{what}{why}",
-            left.time,
-            until,
-            ops=left.ops,
-            episode=self._name_episode(left.enable_seq, left.time),
-        )
+
+def tell_ejection(
+    report: NodeReport, left: ReportedDetachment, what: str = LEFT, until: datetime | None = None
+) -> Judgement:
+    """A scheduler that left the kernel though nobody asked for it."""
+    # Without the time in the message, which is to be the same all through a crash loop.
+    why = f", {left.reason}" if left.reason else ""
+    return Judgement(
+        NodeState.EJECTED,
+        f"{what}{why}",
+        left.time,
+        until,
+        ops=left.ops,
+        episode=_name_episode(report, left.enable_seq, left.time),
+    )
+
+
+def _name_episode(report: NodeReport, enable_seq: int | None, more: str | None) -> str:
+    return f"{report.status.kernel.boot_id}/{enable_seq}/{more}"
 
 
 def read_image(pod: Pod | None) -> str:

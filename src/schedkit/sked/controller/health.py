@@ -75,10 +75,10 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         settled = not plan.apply and not plan.waiting and not plan.trouble and not plan.verifying
         return Health(plan, lost, Kernels(world.sight.no_reports, skipped=skipped), settled, winners=winners)
     pods = _find_pods(world, plan, seen)
-    by_node = _choose_pods(world, pods)
+    by_node, beside = _choose_pods(world, pods)
     nodes_of = dict(world.find_nodes(plan.claim, seen))
     counts, missing, without = _count(nodes_of.items(), plan, by_node)
-    states, kernels = _judge(world, judgements, plan, nodes_of, by_node, skipped, now)
+    states, kernels = _judge(world, judgements, plan, nodes_of, by_node, beside, skipped, now)
     failures = [*quarantined, *_add_kernels(find_failures(pods, now), kernels.bad, by_node)]
     failed = len(failures)
     event = next((found for one in _find_daemonsets(plan, seen) if (found := world.workloads.refusal(one, now))), None)
@@ -131,6 +131,7 @@ def _judge(
     plan: ClaimPlan,
     nodes: Mapping[str, Node],
     by_node: Mapping[str, Pod],
+    beside: Mapping[str, list[Pod]],
     skipped: int,
     now: datetime,
 ) -> tuple[Counter[NodeState], Kernels]:
@@ -146,7 +147,7 @@ def _judge(
     bad: dict[str, Judgement] = {}
     attaching, until = 0, None
     for name, node in nodes.items():
-        found = judgements.look(plan.claim, node, by_node.get(name), now)
+        found = judgements.look(plan.claim, node, by_node.get(name), now, beside.get(name, ()))
         states[found.state] += 1
         if plan.revisions:
             judged[name] = found
@@ -220,9 +221,10 @@ def _count_tolerated(world: World, plan: ClaimPlan, by_node: dict[str, Pod]) -> 
     return sum(judge_node(claim.selector, claim.tolerations, node).stays for node in found if node)
 
 
-def _choose_pods(world: World, pods: Iterable[Pod]) -> dict[str, Pod]:
-    """The pods that count, by node: where several are, that of the revision that has the slot."""
+def _choose_pods(world: World, pods: Iterable[Pod]) -> tuple[dict[str, Pod], dict[str, list[Pod]]]:
+    """The pods that count, by node: where several are, that of the revision that has the slot; and those beside it."""
     by_node: dict[str, Pod] = {}
+    beside: dict[str, list[Pod]] = {}
     for pod in pods:
         name = read_node(pod)
         if pod.metadata.deletion_timestamp:
@@ -231,10 +233,12 @@ def _choose_pods(world: World, pods: Iterable[Pod]) -> dict[str, Pod]:
             found = {read_slot_of(one): one for one in (by_node[name], pod)}
             holder, waiter = found.get(read_slot(node).value), found.get(read_next(node).value)
             running = pod if is_running(pod) else by_node[name]  # who counts where no label says it
-            by_node[name] = found.get(find_given(node, holder, waiter), running)
+            chosen = found.get(find_given(node, holder, waiter), running)
+            beside.setdefault(name, []).append(pod if chosen is not pod else by_node[name])
+            by_node[name] = chosen
         else:
             by_node[name] = pod
-    return by_node
+    return by_node, beside
 
 
 def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:

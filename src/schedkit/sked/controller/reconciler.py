@@ -291,7 +291,11 @@ class Reconciler:
         if held:
             self._untold[resource.metadata.key] = held
         latest = {change.node: change for change in changes if change.node not in waiting}
-        self._announcer.announce(resource, list(latest.values()), told, lambda name: self._world.nodes.get("", name))
+        ejected = (change for change in changes if change.after.state is NodeState.EJECTED)
+        # An ejection is told whatever came after it, as what had waited for the slot.
+        hidden = {change.node: change for change in ejected if latest.get(change.node, change) is not change}
+        news = [*latest.values(), *hidden.values()]
+        self._announcer.announce(resource, news, told, lambda name: self._world.nodes.get("", name))
 
     def _waits_for_log(self, resource: SchedExt, failure: NodeFailure) -> bool:
         pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
