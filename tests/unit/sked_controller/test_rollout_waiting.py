@@ -164,6 +164,48 @@ def test_image_that_takes_credentials_is_not_waited_with() -> None:
     )
 
 
+def change_agents(cluster: Waiting, image: str, *secrets: str, ready: bool = True) -> None:
+    """Have all agents made again of another image, as by an upgrade of sked."""
+    for node in NODES:
+        found = cluster.get("agents", f"sked-agent-{node}")
+        pulls = [{"name": name} for name in secrets]
+        spec = found["spec"] | {"containers": [{"image": image}], "imagePullSecrets": pulls}
+        status = found["status"] if ready else {}
+        cluster.put("agents", found | {"spec": spec, "status": status})
+
+
+def find_waiters(cluster: Waiting) -> dict[str, str]:
+    """By revision, the image that its pods wait with."""
+    pods = [found["spec"]["template"]["spec"] for found in cluster.objects["daemonsets"].values()]
+    return {
+        pod["containers"][0]["image"]: container["image"] for pod in pods for container in pod.get("initContainers", ())
+    }
+
+
+def test_agents_that_take_credentials_from_now_on_end_the_waiting_and_restart_nothing() -> None:
+    cluster = make_waiting()
+    cluster.ask(V2, minAttachedSeconds=10**6)  # so that others wait while the first has yet to show that it stays
+    cluster.work()
+    assert sorted(cluster.coming()) == ["n2", "n3"]
+    before = {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in cluster.objects["pods"].values() if runs(pod)}
+    change_agents(cluster, "registry.example.com/sked:2", "registry")
+    cluster.work()
+    assert (find_waiters(cluster), cluster.coming()) == ({}, {})
+    assert cluster.pod_uids() == before, "only what waited is gone"
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+    assert cluster.most_idle == 1
+
+
+def test_agents_that_are_not_ready_tell_nothing_of_what_to_wait_with() -> None:
+    cluster = make_waiting()
+    before = find_waiters(cluster)
+    change_agents(cluster, "registry.example.com/sked:2", "registry", ready=False)
+    cluster.work()
+    assert find_waiters(cluster) == before == {V1: SKED}
+
+
 def test_node_without_room_for_two_pods_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = make_waiting()
     cluster.stuck_waiters = ("n2",)

@@ -184,12 +184,15 @@ def _update_waiter(world: World, found: DaemonSet) -> InitContainer | None:
     """What a revision's pods wait with, if they do: of an image that an agent still has, or else of the newest.
 
     After an upgrade of sked a node that joins may not get the old one any more. Pods that are there stay as they are.
+    Where the newest takes credentials, which the pods of schedulers do not have, nothing waits any more.
     """
     waiter, sight = find_waiter(found), world.sight
     if waiter is None:
         return None
-    image = waiter.image if sight.has_agent_of(waiter.image) else sight.find_agent_image() or waiter.image
-    return make_waiter(image, found.spec.template.spec.containers[0].resources)
+    image = waiter.image if sight.has_agent_of(waiter.image) else sight.find_agent_image()
+    if image is None:  # which one it would be is not known
+        image = waiter.image
+    return make_waiter(image, found.spec.template.spec.containers[0].resources) if image else None
 
 
 def _keep_work(made: DaemonSet, found: DaemonSet) -> DaemonSet | None:

@@ -41,10 +41,10 @@ class Sight:
         """Whether a node's agent can look at its kernel, and tells what it sees; asked where reports may be read."""
         return any(agent.is_ready for agent in self.agents.find(NODE, node))
 
-    def find_agent_image(self) -> str:
-        """The image that most agents are made of and that pods of every namespace may use; empty: there is none."""
+    def find_agent_image(self) -> str | None:
+        """The image that most agents are made of, empty where it takes credentials; None: no agent is ready."""
         found = Counter(agent.public_image for agent in self.agents if agent.is_ready)
-        return max(found, key=lambda image: (found[image], image), default="")
+        return max(found, key=lambda image: (found[image], image), default=None)
 
     def has_agent_of(self, image: str) -> bool:
         """Whether an agent is made of an image."""
