@@ -75,9 +75,6 @@ class Kernels(Cluster):
         nodes = self.get("schedexts", name)["status"]["nodes"]
         return {state: nodes[state] for state in states if nodes[state]}
 
-    def metric(self, name: str) -> list[str]:
-        return [line for line in self.registry.render().decode().splitlines() if line.startswith(name)]
-
 
 def make_kernels(*nodes: str, cls: type[Kernels] = Kernels, **spec: Any) -> Kernels:
     """A cluster with agents, one resource, its pods, and nothing attached yet."""
@@ -154,9 +151,11 @@ def test_ready_waits_for_the_kernels() -> None:
     cluster.run()
     assert cluster.counts()["attached"] == 2
     assert cluster.condition("one", "Ready")[0] == "False"
+    assert cluster.metric("sked_ready") == ['sked_ready{namespace="default",name="one"} 0']
     cluster.attach("one", *NODES)
     cluster.work()
     assert cluster.condition("one", "Ready") == ("True", "Ready")
+    assert cluster.metric("sked_ready") == ['sked_ready{namespace="default",name="one"} 1']
     assert cluster.message("one", "Ready") == "3 of 3 nodes are attached"
     assert cluster.condition("one", "Attached") == ("True", "Attached")
     assert cluster.counts() == {"attached": 3}

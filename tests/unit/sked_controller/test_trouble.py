@@ -149,6 +149,8 @@ def test_failure_is_over_when_the_pod_runs_or_is_going() -> None:
 @pytest.mark.parametrize("plural", ["daemonsets", "pods", "nodes"])
 def test_what_may_not_be_looked_at_is_told_and_nothing_is_touched(plural: str) -> None:
     blind = World(running(nodeSelector=LARGE))
+    blind.run()
+    assert blind.metric("sked_ready") == ['sked_ready{namespace="default",name="one"} 1']
     (stream,) = blind.informers[plural]._streams
     stream.denied = f"watch {plural}: you may not (403)"
     blind.apply_resource("one", nodeSelector=LARGE, suspend=True)
@@ -160,6 +162,7 @@ def test_what_may_not_be_looked_at_is_told_and_nothing_is_touched(plural: str) -
         assert "you may not" in blind.message(name, "Degraded")
         assert "nodes" not in blind.get("schedexts", name)["status"]
     assert blind.run() == []
+    assert blind.metric("sked_ready") == [], "it is not known"
     assert blind.events.count(("two", "Warning", "Forbidden")) == 1
 
     stream.denied = ""
@@ -185,6 +188,7 @@ def test_resource_that_is_not_understood_says_so_and_keeps_its_daemonset() -> No
     assert world.run() == ["patch schedexts/status one"]
     assert world.condition("one", "Degraded") == ("True", "Unreadable")
     assert world.condition("one", "Ready") == ("False", "Unreadable")
+    assert world.metric("sked_ready") == ['sked_ready{namespace="default",name="one"} 0']
     assert "at `priority`" in world.message("one", "Degraded")
     assert world.events.count(("one", "Warning", "Unreadable")) == 1
     assert world.get("daemonsets", "one")["metadata"]["resourceVersion"] == version

@@ -226,6 +226,10 @@ class World:
         found = {found["type"]: found for found in self.get("schedexts", name)["status"]["conditions"]}
         return found[type]["status"], found[type]["reason"]
 
+    def metric(self, name: str) -> list[str]:
+        """The samples whose names begin so."""
+        return [line for line in self.registry.render().decode().splitlines() if line.startswith(name)]
+
     def message(self, name: str, type: str) -> str:
         (found,) = (found for found in self.get("schedexts", name)["status"]["conditions"] if found["type"] == type)
         return str(found["message"])

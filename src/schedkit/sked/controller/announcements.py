@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from schedkit.sked.api.conditions import Reason
+from schedkit.sked.api.conditions import READY, Reason
+from schedkit.sked.api.kubernetes import Condition
 from schedkit.sked.api.types import NodeCounts, NodeFailure, SchedExt
 from schedkit.sked.controller.attachment import NodeState, parse_time
 from schedkit.sked.controller.health import REASONS
@@ -35,6 +36,10 @@ class Announcer:
         registry.collect(
             "sked_nodes", "Nodes of a resource by what their kernels say.", (*one, "state"), self._read_counts
         )
+        self._ready: dict[Key, bool] = {}  # of those of which it is known
+        registry.collect(
+            "sked_ready", "Whether a resource is Ready; absent where that is unknown.", one, self._read_ready
+        )
         self._seconds = registry.histogram(
             "sked_attach_seconds",
             "From the start of a scheduler's container to its being attached.",
@@ -50,9 +55,17 @@ class Announcer:
         self._counts[resource] = nodes or NodeCounts()
         self._ejections.of(*resource)  # from 0 on: what appears with its first is no increase for who looks at rates
 
+    def note_ready(self, resource: Key, conditions: Sequence[Condition]) -> None:
+        """Take in what a resource's conditions say of its being Ready; none of them, or Unknown, says nothing."""
+        status = next((condition.status for condition in conditions if condition.type == READY), "")
+        self._ready.pop(resource, None)
+        if status in ("True", "False"):
+            self._ready[resource] = status == "True"
+
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
         self._counts.pop(resource, None)
+        self._ready.pop(resource, None)
         for family in (self._seconds, self._ejections):
             family.forget(*resource)
 
@@ -60,6 +73,9 @@ class Announcer:
         for resource, nodes in self._counts.items():
             for state in COUNTED:
                 yield (*resource, state), getattr(nodes, state)
+
+    def _read_ready(self) -> Iterator[LabelledValue]:
+        return ((resource, is_ready) for resource, is_ready in self._ready.items())
 
     def measure(self, resource: Key, changes: Sequence[Change]) -> None:
         """Count what changed."""

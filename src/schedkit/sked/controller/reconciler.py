@@ -88,7 +88,7 @@ class Reconciler:
         if not self._world.manages(key):
             return None
         if unreadable := self._world.unreadable.get(key):
-            await self._status_writer.write_unreadable(unreadable)
+            self._announcer.note_ready(key, await self._status_writer.write_unreadable(unreadable))
             return None  # what it asks for is unknown: its DaemonSets stay as they are
         resource = self._world.resources.get(*key)
         if resource is None or resource.metadata.deletion_timestamp:
@@ -99,6 +99,7 @@ class Reconciler:
                 status = make_blind_status(
                     resource, Trouble(ApiForbiddenError.reason, denied), self._status_writer.now()
                 )
+                self._announcer.note_ready(key, status.conditions)
                 await self._status_writer.write(resource, status)
             return None  # being able to look wakes us
         judgements = self._judge(resource)
@@ -216,6 +217,7 @@ class Reconciler:
         times += [found.again_seconds for found in judgements if found.again_seconds is not None]
         times += [found.again_seconds for found in steered.values() if found.again_seconds is not None]
         self._announcer.count(key, status.nodes)
+        self._announcer.note_ready(key, status.conditions)
         rolling = () if plan.resource.spec.suspend else status.pools
         self._metrics.tell(key, plan.resource.status.pools, rolling)
         self._metrics.measure(key, [name for health in healths for name in health.kernels.judged])

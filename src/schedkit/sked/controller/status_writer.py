@@ -109,27 +109,31 @@ class StatusWriter:
             SCHEDEXTS, Object, metadata.name, body, namespace=metadata.namespace, status=True, force=True
         )
 
-    async def write_unreadable(self, found: Unreadable) -> None:
-        """Tell a resource that it is not understood; where only its status is not, take that away to be made again."""
+    async def write_unreadable(self, found: Unreadable) -> Sequence[Condition]:
+        """Tell a resource that it is not understood; the answer is how.
+
+        Where only its status is not, that is taken away to be made again, and nothing is told.
+        """
         metadata = found.metadata
         if metadata.deletion_timestamp:
-            return
+            return ()
         try:
             parts = await self._client.fetch(SCHEDEXTS, _Parts, metadata.name, namespace=metadata.namespace)
         except ApiNotFoundError:
-            return
+            return ()
         before = _find_fault(parts.status, SchedExtStatus)
         fault = _find_fault(parts.spec, SchedExtSpec)
         if not fault:
             if before:
                 _logger.warning("status taken away", extra=fields(resource=metadata.key, error=before))
                 await self._replace_status(parts.metadata, {})
-            return  # what fits now comes into sight by itself
+            return ()  # what fits now comes into sight by itself
         known = SchedExtStatus() if before else msgspec.json.decode(parts.status, type=SchedExtStatus)
         status = make_unreadable_status(parts.metadata.generation, known, fault, self.now())
         if status != known:
             self._record_transitions(parts.metadata, known.conditions, status.conditions)
             await self._replace_status(parts.metadata, status)
+        return status.conditions
 
     async def _replace_status(self, metadata: ObjectMeta, status: object) -> None:
         """Put a status in the place of whatever is there: an apply would have to understand that first."""
