@@ -58,5 +58,5 @@ def watch(machine: Machine, look: str, wanted: str, tell: str, seconds: float) -
     waited for. It pauses by reading a pipe into which nobody writes.
     """
     loop = f"while [ $SECONDS -lt {seconds:.0f} ]; do {look}; {wanted} && break; read -rt 0.2 <&3; done"
-    script = shlex.quote(f'exec 3<> <(:); {loop}; printf %s "{tell}"; {wanted}')
+    script = shlex.quote(f'exec 3<> <(:) && {loop}; printf %s "{tell}"; {wanted}')
     return machine.run(f"bash -c {script}", check=False, timeout=seconds * 3)
