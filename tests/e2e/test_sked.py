@@ -81,7 +81,9 @@ def deployed(store: Store, node: Machine, cluster: Cluster, clone: Clone) -> Ite
 def operated(deployed: Cluster, node: Machine) -> Iterator[Cluster]:
     """The same, with no resource and no scheduler left afterwards; a failed test shows what the operator said."""
     yield deployed
-    print(deployed.kubectl("logs", "deployment/sked-controller-manager", "-n", NAMESPACE, check=False).stdout[-6000:])
+    told = ("logs", "deployment/sked-controller-manager", "-n", NAMESPACE)
+    for words in (("get", "schedexts,schedextnodes,pods,events", "-A", "-o", "wide"), told):
+        print(deployed.kubectl(*words, check=False).stdout[-6000:])
     deployed.kubectl("delete", "schedexts", "--all", "-A")
     wait_detached(node)
 
@@ -474,12 +476,6 @@ def is_attached_to_two(resource: dict[str, Any]) -> bool:
     return bool(has("Ready", "True", "Ready")(resource) and resource["status"]["nodes"]["attached"] == 2)
 
 
-def read_gaps(cluster: Cluster) -> dict[str, int]:
-    """How long kernels were without a scheduler before the one that they have, in milliseconds."""
-    reports = read_objects(cluster, "schedextnode", "")
-    return {report["metadata"]["name"]: report["status"]["slot"].get("gapMilliseconds") for report in reports}
-
-
 def find_uids(cluster: Cluster) -> dict[str, str]:
     return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in fetch_pods(cluster, "default")}
 
@@ -488,11 +484,8 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     operated: Cluster, node: Machine, newest: Machine
 ) -> None:
     operated.kubectl("label", "node", NEWEST.name, "canary=true")
-    # By a DaemonSet's own rolling update first, to compare the gaps.
-    for sched in (SECOND, FIRST):
-        apply(operated, make_schedext("rolled", sched=sched))
-        wait_object(operated, "schedext", "rolled", is_attached_to_two, seconds=ATTACH_SECONDS * 4)
-    print("gaps of a rolling update:", read_gaps(operated))
+    apply(operated, make_schedext("rolled", sched=FIRST))
+    wait_object(operated, "schedext", "rolled", is_attached_to_two, seconds=ATTACH_SECONDS * 4)
     before = find_uids(operated)
 
     # Opting in restarts nothing; the canary gets the new one, and the other node is not touched.
@@ -507,14 +500,14 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     rollout = done["status"]["pools"][0]["rollout"]
     assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
     assert rollout["nodes"]["attached"] == 2
-    print("gaps of a rollout:", read_gaps(operated), rollout.get("gap"))
+    assert rollout["gap"]["medianMilliseconds"] > 0
     stable, before = rollout["currentRevision"], find_uids(operated)
 
     for name, reasons, words, timeout in (
         ("scx_stall", ["Ejected"], "left the kernel", 120),
         # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
         ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120),
-        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45),
+        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 60),
         ("absent", ["PullFailed"], "not found", 20),
     ):
         args = ["1"] if name == "scx_stall" else []
