@@ -1,0 +1,131 @@
+"""How long a node's kernel is without a scheduler when it gets another one, by each way that there is to change it.
+
+Run as `python -m bench.gap` in the repository; README.md beside it says what is measured.
+"""
+
+import argparse
+import os
+import statistics
+from pathlib import Path
+from typing import Any
+
+from bench.agent import show
+from lab import images, kube, layers
+from lab.catalogue import open_store
+from lab.cluster import Cluster
+from lab.disk import DISK
+from lab.kernels import OLDEST
+from lab.machine import Machine
+from lab.node import join
+from lab.rooms import TOOLS
+from lab.schedctl import install_schedctl
+from lab.session import NODE, remove_run, run_folder
+from lab.sked_deploy import deploy_sked
+from lab.sked_image import WHEELS
+from lab.store import Store
+from tests.e2e.conftest import wait_attached, wait_detached
+from tests.integration.sked_controller.operator import apply, make_schedext, wait_object
+
+IMAGES = {f"localhost:5000/scx_fifo:{tag}": ops for tag, ops in (("v1", "schedkit_fifo"), ("v2", "schedkit_fifo2"))}
+FIRST, SECOND = IMAGES
+ROLLOUT = {"minAttachedSeconds": 2}
+SECONDS = 600
+
+
+class Node:
+    """A real kernel that gets one scheduler after another; its agent tells how long it had none between them."""
+
+    def __init__(self, machine: Machine, cluster: Cluster) -> None:
+        self._machine = machine
+        self._cluster = cluster
+
+    def read_gap(self, image: str) -> float:
+        """The seconds for which the kernel had no scheduler before this one, which it has or is about to get."""
+
+        def is_told(report: dict[str, Any]) -> bool:
+            return bool(report["status"]["slot"].get("ops") == IMAGES[image])
+
+        wait_attached(self._machine, IMAGES[image])
+        report = wait_object(self._cluster, "schedextnode", NODE, is_told, seconds=SECONDS)
+        return float(report["status"]["slot"]["gapMilliseconds"]) / 1000
+
+    def switch(self, image: str) -> float:
+        """By schedctl, with containerd."""
+        command = f"switch --allow-unsigned --timeout {SECONDS} {image}"
+        self._machine.run(f"schedctl --driver containerd {command}", timeout=SECONDS)
+        return self.read_gap(image)
+
+    def stop(self) -> None:
+        self._machine.run("schedctl --driver containerd stop", timeout=SECONDS)
+        wait_detached(self._machine)
+
+    def update(self, image: str, rollout: dict[str, Any] | None = None) -> float:
+        """By a changed SchedExt: a DaemonSet's own rolling update, or a rollout."""
+        more: dict[str, Any] = {"rollout": rollout} if rollout else {}
+        resource = make_schedext("measured")
+        apply(self._cluster, resource | {"spec": {"sched": image} | more})
+
+        def is_done(resource: dict[str, Any]) -> bool:
+            status = resource.get("status", {})
+            seen = status.get("observedGeneration") == resource["metadata"]["generation"]
+            phase = status.get("rollout", {}).get("phase", "Complete")
+            return bool(seen and phase == "Complete" and status["nodes"].get("attached") == 1)
+
+        wait_attached(self._machine, IMAGES[image])
+        wait_object(self._cluster, "schedext", "measured", is_done, seconds=SECONDS)
+        return self.read_gap(image)
+
+    def release(self) -> None:
+        self._cluster.kubectl("delete", "schedext", "measured")
+        wait_detached(self._machine)
+
+
+def measure(store: Store, folder: Path, times: int) -> None:
+    wanted = (TOOLS, DISK, OLDEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON)
+    store.ensure(*wanted, *kube.artefacts(kube.read_assets()))
+    machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
+    cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
+    try:
+        join(machine, cluster, NODE)
+        deploy_sked(store, machine, cluster)
+        cluster.kubectl("-n", "sked-system", "rollout", "status", "daemonset/sked-agent", "--timeout=300s", timeout=310)
+        install_schedctl(machine)
+        node = Node(machine, cluster)
+        node.update(FIRST)  # images are pulled by this and the next, and not measured
+        node.update(SECOND)
+        changes = [(FIRST, SECOND)[number % 2] for number in range(times)]
+        plain = [node.update(image) for image in changes]
+        node.update(changes[-1], ROLLOUT)
+        rollout = [node.update(image, ROLLOUT) for image in reversed(changes)]
+        node.release()
+        node.switch(SECOND)
+        switch = [node.switch(image) for image in changes]
+        node.stop()
+    finally:
+        machine.stop()
+        cluster.stop()
+    ways = {"a DaemonSet's rolling update": plain, "a rollout": rollout, "schedctl switch": switch}
+    for way, gaps in ways.items():
+        show(f"gap of {way}, median of {times}", f"{statistics.median(gaps):.2f} s")
+        show("  all of these", " ".join(f"{gap:.2f}" for gap in gaps))
+    for way in ("a rollout", "schedctl switch"):
+        ratio = statistics.median(ways[way]) / statistics.median(plain)
+        show(f"ratio {way} / a DaemonSet's rolling update", f"{ratio:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measure how long a kernel is without a scheduler.")
+    parser.add_argument("--times", type=int, default=6, help="how often by each way")
+    asked = parser.parse_args()
+    store = open_store()
+    folder = run_folder(store, "bench")
+    show("load of this host, 1 minute", f"{os.getloadavg()[0]:.2f}")
+    try:
+        measure(store, folder, asked.times)
+    finally:
+        remove_run(store, folder)
+    show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
