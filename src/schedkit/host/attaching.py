@@ -13,7 +13,7 @@ from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError
 from schedkit.host.containers import read_last_lines
 from schedkit.host.explain import FailureEvidence, explain
 from schedkit.host.managed import decide_attachment, read_slot
-from schedkit.host.model import Attached, Attachment, Machine
+from schedkit.host.model import Attachment, Machine, RunResult
 from schedkit.host.slot import name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import describe_holder
@@ -75,7 +75,7 @@ class AttachAttempt:
         except NoAnswerError as error:
             self._silence = error  # it may have started all the same: the kernel will tell
 
-    def wait(self, timeout: float) -> Attached:
+    def wait(self, timeout: float) -> RunResult:
         """Until the kernel says that it is attached, and a moment longer; raises the reason if it is not."""
         container = self._runtime.fetch_container(self._id)
         self._watch_process(container)
@@ -95,7 +95,7 @@ class AttachAttempt:
                 raise self._silence or self._explain(kernel, ended=False)
             self._sleep(kernel, left)
 
-    def _see_it_stay(self, container: Container, deadline: float) -> Attached:
+    def _see_it_stay(self, container: Container, deadline: float) -> RunResult:
         until = time.monotonic() + STAY_SECONDS
         while True:
             kernel, holder = read_slot(self._machine.root)
@@ -114,7 +114,7 @@ class AttachAttempt:
         if attachment is not Attachment.YES:
             raise self._explain(kernel, ended=False)
         ops = kernel.ops if isinstance(kernel.ops, str) else None
-        return Attached(self._runtime.fetch_container(self._id), ops, self.attached_at - self._begun)
+        return RunResult(self._runtime.fetch_container(self._id), ops, self.attached_at - self._begun)
 
     def _is_new(self, kernel: KernelState) -> bool:
         unknown = self._before is None or not isinstance(kernel.enable_seq, int)

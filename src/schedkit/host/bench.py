@@ -112,7 +112,7 @@ def bench(
             with _undisturbed():
                 trouble = _restore(host, course, lender)
         if trouble and failure:
-            host.talk.warn(failure.message)
+            host.progress.warn(failure.message)
         if failure and not any(run.counts for run in course.runs):
             raise trouble or failure  # else what was measured so far is told first
         return Benched(course.contenders, tuple(course.runs), interrupted, trouble or failure)
@@ -167,9 +167,9 @@ class _Course:
             if entrant.request is None:
                 continue
             request = entrant.request._replace(name=f"bench-{number + 1}-{entrant.request.scheduler}")
-            name = containers.choose_name(runtime, request, self._host.talk)
+            name = containers.choose_name(runtime, request, self._host.progress)
             spec = containers.make_spec(self._host.machine, request, name, entrant.contender.verified or "")
-            self._ids[number] = containers.create(runtime, request, spec, self._host.talk)
+            self._ids[number] = containers.create(runtime, request, spec, self._host.progress)
 
     def leave(self) -> None:
         """Remove all containers, and see the kernel without them."""
@@ -177,7 +177,7 @@ class _Course:
         attached = read_state(self._host.machine.root)
         with Changes(self._host.machine.root) as changes:
             for id in self._ids.values():
-                containers.discard(runtime, id, self._host.talk)
+                containers.discard(runtime, id, self._host.progress)
             if self._attached is not None and attached.state is not State.DISABLED:
                 wait_detached(self._host.machine, changes, attached)
         self._stack.close()
@@ -263,7 +263,7 @@ class _Course:
         if entrant.contender.ops is None:
             self._entrants[contender] = entrant._replace(contender=entrant.contender._replace(ops=ops or ""))
             if read_state(self._host.machine.root).switch_all is False:
-                self._host.talk.warn(
+                self._host.progress.warn(
                     f"{entrant.contender.label} schedules only tasks that ask for it (SCHED_EXT):"
                     " the command is not one of them, unless it asks itself"
                 )
@@ -274,7 +274,7 @@ class _Course:
         with Changes(self._host.machine.root) as changes:
             ended = containers.end(runtime, id, STOP_SECONDS)
             if ended.killed:
-                self._host.talk.warn(f"{name} ignored SIGTERM for {STOP_SECONDS:.0f} s and was killed")
+                self._host.progress.warn(f"{name} ignored SIGTERM for {STOP_SECONDS:.0f} s and was killed")
             if attached.state is not State.DISABLED:
                 wait_detached(self._host.machine, changes, attached)
 
@@ -314,12 +314,12 @@ def confirm_attached(expected: KernelState, now: KernelState, ejection: Ejection
 def _restore(host: Host, course: _Course, lender: Managed | None) -> SchedkitError | None:
     """Everything as it was; what cannot be is returned, so that the numbers are not lost for it."""
     try:
-        host.talk.step("removing the containers of the bench")
+        host.progress.step("removing the containers of the bench")
         course.leave()
         if lender is None or not course.borrowed:
             return None
         container, runtime = lender.container, host.runtimes.find(lender.container)
-        host.talk.step(f"starting {container.name} again")
+        host.progress.step(f"starting {container.name} again")
         if runtime.fetch_container(container.id).state is not ContainerState.EXITED:
             course.end(runtime, container.id, container.name)  # it may be just leaving
         with AttachAttempt(host.machine, runtime, container.id, lender.scheduler) as attempt:

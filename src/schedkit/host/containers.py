@@ -7,7 +7,7 @@ from datetime import UTC
 from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, SchedkitError, clean
-from schedkit.host.model import Machine, RunRequest, Talk
+from schedkit.host.model import Machine, ProgressReporter, RunRequest
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
@@ -58,11 +58,11 @@ def format_args(args: Sequence[str]) -> str:
     return json.dumps(list(args))
 
 
-def choose_name(runtime: Runtime, request: RunRequest, talk: Talk) -> str:
+def choose_name(runtime: Runtime, request: RunRequest, progress: ProgressReporter) -> str:
     """A name nobody has; what is left over of that name, ended or never started, is removed."""
     name, leftover = find_name(runtime, request)
     if leftover:
-        talk.step(f"removing {name}, left over from before")
+        progress.step(f"removing {name}, left over from before")
         runtime.remove(leftover.id)
     return name
 
@@ -79,9 +79,9 @@ def find_name(runtime: Runtime, request: RunRequest) -> tuple[str, Container | N
     return name, taken.get(name)
 
 
-def create(runtime: Runtime, request: RunRequest, spec: ContainerSpec, talk: Talk) -> str:
+def create(runtime: Runtime, request: RunRequest, spec: ContainerSpec, progress: ProgressReporter) -> str:
     """Create the container, or leave nothing: also when interrupted before its id was heard."""
-    talk.step(f"creating the container {spec.name}")
+    progress.step(f"creating the container {spec.name}")
     try:
         return runtime.create(request.image, spec)
     except BaseException:
@@ -114,7 +114,7 @@ def kill(runtime: Runtime, id: str) -> int:
     return code
 
 
-def discard(runtime: Runtime, id: str, talk: Talk) -> None:
+def discard(runtime: Runtime, id: str, progress: ProgressReporter) -> None:
     """End and remove a container in whatever state it is; a second Ctrl-C only cuts the waiting short."""
     try:
         try:
@@ -125,7 +125,7 @@ def discard(runtime: Runtime, id: str, talk: Talk) -> None:
     except NotFoundError:
         return
     except SchedkitError as error:
-        talk.warn(
+        progress.warn(
             f"the container {id[:12]} could not be removed: {error.message}; `schedctl stop {id[:12]}` tries again"
         )
 

@@ -80,7 +80,7 @@ def end_foreign(host: Host, foreign: Foreign) -> Detached:
                     f"{foreign.ops} has left and {name_ops(now)} came", hint="look again: `schedctl status`"
                 )
             return Detached(foreign, now)
-        host.talk.step(f"detaching {foreign.ops}: {foreign.way.text}")
+        host.progress.step(f"detaching {foreign.ops}: {foreign.way.text}")
         detach(foreign.way, machine.root)
         after = changes.wait_until(lambda now: is_gone(now, foreign.kernel), _DETACH_SECONDS)
         if not is_gone(after, foreign.kernel):

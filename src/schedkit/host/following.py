@@ -11,7 +11,7 @@ from schedkit.errors import NoAnswerError, NotFoundError, UnavailableError
 from schedkit.host import containers
 from schedkit.host.errors import EjectedError
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Host, Talk
+from schedkit.host.model import Host, ProgressReporter
 from schedkit.host.stop import STOP_SECONDS, stop
 from schedkit.host.trial_state import is_kept
 from schedkit.kernel.log import Ejection, KernelLog
@@ -28,7 +28,7 @@ _ENDED = (ContainerState.EXITED, ContainerState.CREATED)
 def stream(
     runtime: Runtime,
     id: str,
-    talk: Talk,
+    progress: ProgressReporter,
     *,
     tail: int | None = None,
     since: float | None = None,
@@ -51,7 +51,7 @@ def stream(
             if away and has_ended():
                 return
             if away:
-                talk.step(f"{runtime.driver} responds again")
+                progress.step(f"{runtime.driver} responds again")
             away, pause = False, _FIRST_PAUSE
             for piece in runtime.stream_logs(id, follow=True, tail=tail, since=since):
                 since, tail = time.time(), None
@@ -60,7 +60,7 @@ def stream(
                 return
         except _AWAY as error:
             if not away:
-                talk.warn(f"{error.message}; the scheduler goes on, and {runtime.driver} is waited for")
+                progress.warn(f"{error.message}; the scheduler goes on, and {runtime.driver} is waited for")
             away = True
         sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
@@ -87,7 +87,9 @@ def follow(
         with KernelLog(host.machine.root) as log:
             while True:
                 try:
-                    for piece in stream(runtime, container.id, host.talk, tail=tail, sleep=sleep, seen=process.renew):
+                    for piece in stream(
+                        runtime, container.id, host.progress, tail=tail, sleep=sleep, seen=process.renew
+                    ):
                         write(piece)
                     now = _remove_ended(host, runtime, container.id)
                     if now is None:
@@ -119,7 +121,7 @@ def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
         if now.state in _ENDED and is_kept(host.machine, id):
             return None
         if now.state in _ENDED:
-            containers.discard(runtime, id, host.talk)
+            containers.discard(runtime, id, host.progress)
         return now
 
 
@@ -180,5 +182,5 @@ def _stop(host: Host, container: Container, process: _Process) -> None:
         # One that has ended already may not be its last: it may have been started again meanwhile.
         if process.has_ended:
             raise
-        host.talk.warn(f"{error.message}; its process is ended without its runtime")
+        host.progress.warn(f"{error.message}; its process is ended without its runtime")
         process.end()

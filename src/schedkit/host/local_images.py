@@ -74,7 +74,7 @@ def remove_images(host: Host, images: Sequence[KeptImage]) -> tuple[list[LocalIm
     removable, failed = choose_removable(images)
     with hold_lock(host.machine.lock):  # nobody pulls or creates meanwhile
         for image in removable:
-            host.talk.step(f"removing {describe(image)} from {image.driver}")
+            host.progress.step(f"removing {describe(image)} from {image.driver}")
             try:
                 runtime = next(runtime for runtime in host.runtimes if runtime.driver == image.driver)
                 runtime.remove_image(image)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from schedkit.images.image import Image
 
 
-class Talk(Protocol):
+class ProgressReporter(Protocol):
     """How the lifecycle tells what it does, to whoever listens; the lifecycle itself prints nothing."""
 
     def step(self, text: str) -> None:
@@ -48,7 +48,7 @@ class Host(NamedTuple):
 
     machine: Machine
     runtimes: Runtimes
-    talk: Talk
+    progress: ProgressReporter
 
 
 class Restart(NamedTuple):
@@ -93,7 +93,7 @@ class RunRequest(NamedTuple):
     trial: str = ""  # the mark of a trial, on whose container it stands
 
 
-class Attached(NamedTuple):
+class RunResult(NamedTuple):
     """A scheduler that runs; with wait=False, `ops` is None as nobody looked."""
 
     container: Container
@@ -104,7 +104,7 @@ class Attached(NamedTuple):
 class Switched(NamedTuple):
     """A switch that worked."""
 
-    attached: Attached
+    attached: RunResult
     replaced: Container | None
     gap: float | None  # seconds in which the kernel had none of schedctl's schedulers; None if there was none before
 

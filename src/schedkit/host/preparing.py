@@ -40,11 +40,11 @@ def check_runtimes(host: Host) -> None:
     """There must be a runtime for the new container; those that cannot be asked are told."""
     chosen = host.runtimes.chosen
     for one in host.runtimes.hidden:
-        host.talk.warn(f"{one}: what it runs is not known; {chosen.driver} is used")
+        host.progress.warn(f"{one}: what it runs is not known; {chosen.driver} is used")
 
 
 def pull(host: Host, request: RunRequest) -> None:
     """Have the image here."""
     runtime = host.runtimes.chosen
-    host.talk.step(f"pulling {request.image.reference} ({request.image.size / 1e6:.0f} MB) with {runtime.driver}")
-    runtime.pull(request.image, host.talk.progress)
+    host.progress.step(f"pulling {request.image.reference} ({request.image.size / 1e6:.0f} MB) with {runtime.driver}")
+    runtime.pull(request.image, host.progress.progress)

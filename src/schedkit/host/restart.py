@@ -4,7 +4,7 @@ from schedkit.errors import SchedkitError
 from schedkit.host import containers
 from schedkit.host.attaching import AttachAttempt
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Attached, Attachment, Host, Managed, Observed
+from schedkit.host.model import Attachment, Host, Managed, Observed, RunResult
 from schedkit.host.preparing import observe_settled
 from schedkit.host.slot import check_free
 from schedkit.host.stop import STOP_SECONDS, find, wait_detached
@@ -20,7 +20,7 @@ def find_restartable(host: Host, which: str | None) -> tuple[Observed, Managed]:
     return observed, one
 
 
-def restart(host: Host, which: str | None, *, timeout: float, stop_timeout: float = STOP_SECONDS) -> Attached:
+def restart(host: Host, which: str | None, *, timeout: float, stop_timeout: float = STOP_SECONDS) -> RunResult:
     """Stop the one that `which` names, or the only one there is, and start it again; one that has ended, too."""
     machine = host.machine
     with hold_lock(machine.lock):
@@ -31,15 +31,15 @@ def restart(host: Host, which: str | None, *, timeout: float, stop_timeout: floa
             AttachAttempt(machine, runtime, container.id, one.scheduler) as attempt,
         ):
             if one.running:
-                host.talk.step(f"stopping {container.name}")
+                host.progress.step(f"stopping {container.name}")
                 if containers.end(runtime, container.id, stop_timeout).killed:
-                    host.talk.warn(f"{container.name} ignored SIGTERM for {stop_timeout:.0f} s and was killed")
+                    host.progress.warn(f"{container.name} ignored SIGTERM for {stop_timeout:.0f} s and was killed")
                 if one.attachment is Attachment.YES:
                     wait_detached(machine, changes, observed.kernel)
-            host.talk.step(f"starting {container.name}")
+            host.progress.step(f"starting {container.name}")
             attempt.start()
             try:
                 return attempt.wait(timeout)
             except SchedkitError:
-                containers.discard(runtime, container.id, host.talk)
+                containers.discard(runtime, container.id, host.progress)
                 raise

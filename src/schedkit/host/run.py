@@ -6,7 +6,7 @@ from schedkit.errors import NotFoundError
 from schedkit.host import containers
 from schedkit.host.attaching import AttachAttempt
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Attached, Host, Managed, RunRequest, Verify
+from schedkit.host.model import Host, Managed, RunRequest, RunResult, Verify
 from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
 from schedkit.host.slot import check_free
 from schedkit.kernel.state import State
@@ -53,11 +53,11 @@ def remove_unattached(host: Host, same: Managed) -> None:
         observed = observe_settled(host)
         runs = same.container.id in [one.container.id for one in observed.running]
         if runs and observed.kernel.state is State.DISABLED:
-            host.talk.step(f"removing {same.container.name}, which runs and is not attached")
-            containers.discard(host.runtimes.find(same.container), same.container.id, host.talk)
+            host.progress.step(f"removing {same.container.name}, which runs and is not attached")
+            containers.discard(host.runtimes.find(same.container), same.container.id, host.progress)
 
 
-def run(host: Host, request: RunRequest, verify: Verify) -> Attached:
+def run(host: Host, request: RunRequest, verify: Verify) -> RunResult:
     """Verify, pull, create, start, wait; whatever goes wrong or interrupts it leaves no container."""
     check_image(host, request)
     verified = verify(request.image)
@@ -65,23 +65,23 @@ def run(host: Host, request: RunRequest, verify: Verify) -> Attached:
     runtime = host.runtimes.chosen
     with hold_lock(host.machine.lock):
         check_free(observe_settled(host), request.scheduler)  # again: resolving and pulling take their time
-        name = containers.choose_name(runtime, request, host.talk)
+        name = containers.choose_name(runtime, request, host.progress)
         spec = containers.make_spec(host.machine, request, name, verified)
-        id = containers.create(runtime, request, spec, host.talk)
+        id = containers.create(runtime, request, spec, host.progress)
         try:
             return _start(host, id, request, spec)
         except BaseException:
-            host.talk.step(f"removing the container {name}")
-            containers.discard(runtime, id, host.talk)
+            host.progress.step(f"removing the container {name}")
+            containers.discard(runtime, id, host.progress)
             raise
 
 
-def _start(host: Host, id: str, request: RunRequest, spec: ContainerSpec) -> Attached:
+def _start(host: Host, id: str, request: RunRequest, spec: ContainerSpec) -> RunResult:
     runtime = host.runtimes.chosen
     with AttachAttempt(host.machine, runtime, id, request.scheduler) as attempt:
-        host.talk.step(f"starting {spec.name}")
+        host.progress.step(f"starting {spec.name}")
         attempt.start()
         if not request.wait:
-            return Attached(runtime.fetch_container(id), None, 0.0)
-        host.talk.step(f"waiting for the kernel to attach {request.scheduler}")
+            return RunResult(runtime.fetch_container(id), None, 0.0)
+        host.progress.step(f"waiting for the kernel to attach {request.scheduler}")
         return attempt.wait(request.timeout)

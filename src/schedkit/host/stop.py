@@ -51,7 +51,7 @@ def stop_all(host: Host, *, timeout: float = STOP_SECONDS) -> tuple[list[Stopped
     with hold_lock(host.machine.lock):
         observed = observe(host.machine, host.runtimes)
         for hidden in observed.hidden:
-            host.talk.warn(f"{hidden}: what it runs stays")
+            host.progress.warn(f"{hidden}: what it runs stays")
         # The attached one last: those beside it would take the slot the moment it is free.
         ordered = sorted(observed.managed, key=lambda one: one.attachment is Attachment.YES)
         done: list[Stopped] = []
@@ -109,18 +109,18 @@ def is_gone(now: KernelState, attached: KernelState) -> bool:
 
 
 def _stop(host: Host, observed: Observed, one: Managed, timeout: float) -> Stopped:
-    machine, talk = host.machine, host.talk
+    machine, progress = host.machine, host.progress
     container, runtime = one.container, host.runtimes.find(one.container)
     attached = one.attachment is Attachment.YES
     begun = time.monotonic()
     ended = containers.Ended(container.exit_code, killed=False)
     with Changes(machine.root) as changes:
         if one.running:
-            talk.step(f"stopping {container.name}")
+            progress.step(f"stopping {container.name}")
             ended = containers.end(runtime, container.id, timeout)
             if ended.killed:
-                talk.warn(f"{container.name} ignored SIGTERM for {timeout:.0f} s and was killed")
-        talk.step(f"removing the container {container.name}")
+                progress.warn(f"{container.name} ignored SIGTERM for {timeout:.0f} s and was killed")
+        progress.step(f"removing the container {container.name}")
         runtime.remove(container.id)
         if attached:
             wait_detached(machine, changes, observed.kernel)

@@ -11,7 +11,7 @@ from schedkit.host import containers
 from schedkit.host.attaching import AttachAttempt
 from schedkit.host.errors import NotAttachedError, NotDetachedError, RolledBackError, SchedulerError
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Attachment, Host, Managed, Observed, RunRequest, Switched, Talk, Verify
+from schedkit.host.model import Attachment, Host, Managed, Observed, ProgressReporter, RunRequest, Switched, Verify
 from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
 from schedkit.host.slot import check_free, name_ops, taken
 from schedkit.host.stop import STOP_SECONDS, is_gone
@@ -62,22 +62,22 @@ def switch(
     with hold_lock(host.machine.lock):
         observed = observe_settled(host)
         old = _find_old(observed, host.runtimes, request.scheduler)
-        name = containers.choose_name(runtime, request, host.talk)
+        name = containers.choose_name(runtime, request, host.progress)
         spec = containers.make_spec(host.machine, request, name, verified)
-        id = containers.create(runtime, request, spec, host.talk)
+        id = containers.create(runtime, request, spec, host.progress)
         try:
             if begin:
                 begin(old.managed if old else None)
             switched = _exchange(host, id, request, observed, old, stop_timeout)
         except BaseException as error:
-            containers.discard(runtime, id, host.talk)
+            containers.discard(runtime, id, host.progress)
             if old and old.told:
                 _bring_back(host, old, request, error)
             raise
         if old and begin:
             _settle_old(old)
         elif old:
-            _remove_old(old, host.talk)
+            _remove_old(old, host.progress)
         return switched
 
 
@@ -101,23 +101,23 @@ def _find_old(observed: Observed, runtimes: Runtimes, scheduler: str) -> _Old | 
 def _exchange(
     host: Host, id: str, request: RunRequest, observed: Observed, old: _Old | None, stop_timeout: float
 ) -> Switched:
-    machine, talk = host.machine, host.talk
+    machine, progress = host.machine, host.progress
     with (
         AttachAttempt(machine, host.runtimes.chosen, id, request.scheduler) as attempt,
         Changes(machine.root) as changes,
     ):
         free_since = None
         if old:
-            talk.step(f"stopping {old.managed.container.name}")
-            free_since = _end_old(changes, old, observed.kernel, stop_timeout, talk)
+            progress.step(f"stopping {old.managed.container.name}")
+            free_since = _end_old(changes, old, observed.kernel, stop_timeout, progress)
         attempt.start()
-        talk.step(f"waiting for the kernel to attach {request.scheduler}")
+        progress.step(f"waiting for the kernel to attach {request.scheduler}")
         attached = attempt.wait(request.timeout)
         gap = attempt.attached_at - free_since if old and old.attached and free_since is not None else None
         return Switched(attached, old.managed.container if old else None, gap)
 
 
-def _end_old(changes: Changes, old: _Old, kernel: KernelState, timeout: float, talk: Talk) -> float:
+def _end_old(changes: Changes, old: _Old, kernel: KernelState, timeout: float, progress: ProgressReporter) -> float:
     """Stop it and return the moment at which the kernel was seen without it; its container may take longer to end."""
     container, runtime = old.managed.container, old.runtime
     old.told = True
@@ -127,7 +127,7 @@ def _end_old(changes: Changes, old: _Old, kernel: KernelState, timeout: float, t
     runtime.signal(container.id, signal.SIGTERM)
     now = changes.wait_until(lambda now: is_gone(now, kernel), timeout)
     if not is_gone(now, kernel):
-        talk.warn(f"{container.name} ignored SIGTERM for {timeout:.0f} s and was killed")
+        progress.warn(f"{container.name} ignored SIGTERM for {timeout:.0f} s and was killed")
         runtime.signal(container.id, signal.SIGKILL)
         now = changes.wait_until(lambda now: is_gone(now, kernel), _KILLED_SECONDS)
     free_since = time.monotonic()
@@ -144,7 +144,7 @@ def _bring_back(host: Host, old: _Old, request: RunRequest, error: BaseException
     name, runtime, id = old.managed.container.name, old.runtime, old.managed.container.id
     log = error.log if isinstance(error, SchedulerError) else ()
     told = error.message if isinstance(error, SchedkitError) else "interrupted"
-    host.talk.step(f"{request.scheduler} did not attach: starting {name} again")
+    host.progress.step(f"{request.scheduler} did not attach: starting {name} again")
     try:
         if runtime.fetch_container(id).state is not ContainerState.EXITED:
             containers.end(runtime, id, STOP_SECONDS)  # it may be just leaving
@@ -169,7 +169,7 @@ def _settle_old(old: _Old) -> None:
             containers.kill(old.runtime, old.managed.container.id)
 
 
-def _remove_old(old: _Old, talk: Talk) -> None:
+def _remove_old(old: _Old, progress: ProgressReporter) -> None:
     """After success: what cannot be removed is told, and does not undo the switch."""
-    talk.step(f"removing the container {old.managed.container.name}")
-    containers.discard(old.runtime, old.managed.container.id, talk)
+    progress.step(f"removing the container {old.managed.container.name}")
+    containers.discard(old.runtime, old.managed.container.id, progress)

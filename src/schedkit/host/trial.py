@@ -178,7 +178,7 @@ def go_back(host: Host, mark: str, note: Note, *, why: str = "", log: KernelLog 
         why = why or (_explain(host, mine, log) if mine else "it did not attach")
         note(f"{trial.scheduler}: {why}; back to {trial.back_to}")
         if mine:
-            containers.discard(host.runtimes.find(mine.container), mine.container.id, host.talk)
+            containers.discard(host.runtimes.find(mine.container), mine.container.id, host.progress)
             if mine.attachment is Attachment.YES:
                 with Changes(machine.root) as changes:
                     wait_detached(machine, changes, observed.kernel)
@@ -226,7 +226,7 @@ def _bring_back(host: Host, observed: Observed, before: Before | None) -> tuple[
             if before.attached:
                 attempt.wait(_BACK_SECONDS)
     except SchedkitError as error:
-        containers.discard(runtime, before.id, host.talk)
+        containers.discard(runtime, before.id, host.progress)
         return otherwise, f"{before.name} did not come back: {error.message}"
     return before.unit, ""
 
@@ -295,4 +295,4 @@ def _discard_before(host: Host, trial: Trial) -> None:
         return
     for one in host.runtimes.fetch_containers():
         if one.id == trial.before.id and one.state is ContainerState.EXITED:
-            containers.discard(host.runtimes.find(one), one.id, host.talk)
+            containers.discard(host.runtimes.find(one), one.id, host.progress)

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from schedkit.errors import ExitCode, SchedkitError, discard_output
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.model import Runtime
+from schedkit.schedctl.progress import Terminal
 from schedkit.schedctl.session import Session
-from schedkit.schedctl.talk import Terminal
 
 
 def write_logs(
@@ -22,9 +22,9 @@ def write_logs(
     """Print it as it is, byte for byte."""
     from schedkit.host.following import stream
 
-    session.talk.close()
+    session.progress.close()
     pieces: Iterable[bytes] = (
-        stream(runtime, id, session.talk, tail=tail, since=since)
+        stream(runtime, id, session.progress, tail=tail, since=since)
         if follow
         else runtime.stream_logs(id, tail=tail, since=since)
     )
@@ -41,29 +41,31 @@ def follow_logs(
     """
     from schedkit.host.following import follow
 
-    session.talk.close()
+    session.progress.close()
     try:
-        ended = follow(session.host, container, ops, lambda piece: _write_or_drop(session.talk, piece), tail=tail)
+        ended = follow(session.host, container, ops, lambda piece: _write_or_drop(session.progress, piece), tail=tail)
     except KeyboardInterrupt:
         return ExitCode.OK
     if ended is None:
-        session.talk.step(f"{container.name} was stopped or replaced by another schedctl")
+        session.progress.step(f"{container.name} was stopped or replaced by another schedctl")
         return ExitCode.OK
     if ended.exit_code != 0 or lasting:
         code = "unknown" if ended.exit_code is None else ended.exit_code
         raise SchedkitError(f"{container.name} ended by itself, with exit code {code}")
-    session.talk.step(f"{container.name} ended by itself")
+    session.progress.step(f"{container.name} ended by itself")
     return ExitCode.OK
 
 
-def _write_or_drop(talk: Terminal, piece: bytes) -> None:
+def _write_or_drop(progress: Terminal, piece: bytes) -> None:
     """Output that nobody can keep (a full disk) is no reason to leave a scheduler; a reader who left is one."""
     try:
         _write(piece)
     except BrokenPipeError:
         raise
     except OSError as error:
-        talk.warn(f"the scheduler's output cannot be written ({error.strerror}) and is dropped from now on; it runs on")
+        progress.warn(
+            f"the scheduler's output cannot be written ({error.strerror}) and is dropped from now on; it runs on"
+        )
         discard_output(sys.stdout)
 
 

@@ -18,7 +18,7 @@ def gather(session: Session) -> KeptImages:
     }
     kept = fetch_kept_images(session.runtimes, lambda repository: repository in places)
     for one in kept.unreachable:
-        session.talk.warn(f"{one}: what it has is not known")
+        session.progress.warn(f"{one}: what it has is not known")
     units = {unit: read_choice(session.machine.root, unit) for unit in (ENABLED, RERUN)}
     images = (
         one._replace(used_by=(*one.used_by, *(unit for unit, choice in units.items() if _may_start(choice, one.image))))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedkit.errors import NotFoundError
-from schedkit.host.model import Attached, RunRequest, Verify, parse_restart
+from schedkit.host.model import RunRequest, RunResult, Verify, parse_restart
 from schedkit.runtimes.labels import Label
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def make_choice(session: "Session", request: RunRequest, *, verified: str = "", 
     )
 
 
-def keep_restarting(session: "Session", request: RunRequest, attached: Attached) -> None:
+def keep_restarting(session: "Session", request: RunRequest, attached: RunResult) -> None:
     """Have systemd restart what has just attached, if that was asked for; what it restarted before is no more."""
     from schedkit.host.lasting import end_lasting, start_lasting
     from schedkit.host.units import RERUN
@@ -86,7 +86,7 @@ def keep_restarting(session: "Session", request: RunRequest, attached: Attached)
         return
     choice = make_choice(session, request, verified=read_verified(attached.container))
     start_lasting(session.machine, choice, find_program(), RERUN)
-    session.talk.detail(f"{RERUN} restarts it when it fails; `journalctl -u {RERUN}` has its output")
+    session.progress.detail(f"{RERUN} restarts it when it fails; `journalctl -u {RERUN}` has its output")
 
 
 def read_verified(container: "Container") -> str:
@@ -113,11 +113,11 @@ def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Ve
     Without network if it was verified before and is here, as at most boots; else by its registry, from here on.
     """
     from schedkit.images.reference import parse_reference
-    from schedkit.schedctl.session import Named
+    from schedkit.schedctl.session import ResolvedName
     from schedkit.schedctl.verification import make_verify
     from schedkit.trust.errors import UnverifiedError
 
-    named = Named(parse_reference(choice.image), choice.scheduler)
+    named = ResolvedName(parse_reference(choice.image), choice.scheduler)
     settings = session.settings
     session.settings = settings._replace(offline=True)
     verify = make_verify(session, session.runtimes.chosen)
@@ -125,9 +125,9 @@ def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Ve
         image = session.fetch_image(named)
         verified = verify(image)
     except (UnverifiedError, NotFoundError) as error:
-        session.talk.detail(error.message)
+        session.progress.detail(error.message)
         session.settings = settings._replace(offline=False)
-        session.talk.step(f"resolving {named.reference}")
+        session.progress.step(f"resolving {named.reference}")
         image = session.fetch_image(named)
     else:
         verify = lambda _: verified  # noqa: E731 (once is enough)

@@ -151,9 +151,9 @@ def parse_order(
 def make_request(session: Session, order: Order) -> RunRequest:
     """Resolve the name to an image, by digest."""
     named = session.find(order.name, order.version)
-    session.talk.step(f"resolving {named.reference}")
+    session.progress.step(f"resolving {named.reference}")
     image = session.fetch_image(named)
-    session.talk.detail(f"{image.reference} is {image.digest}")
+    session.progress.detail(f"{image.reference} is {image.digest}")
     return RunRequest(
         image=image,
         scheduler=named.scheduler,

@@ -8,8 +8,8 @@ from schedkit.errors import NotFoundError, UsageError, needs_root
 from schedkit.host.model import Host, Machine
 from schedkit.runtimes.drivers import RESPONSE_SECONDS, find_runtimes
 from schedkit.schedctl.output import Output, make_output
+from schedkit.schedctl.progress import Terminal
 from schedkit.schedctl.settings import AUTO, Flags, Settings, read_settings
-from schedkit.schedctl.talk import Terminal
 
 if TYPE_CHECKING:
     from schedkit.images.catalog import Catalog
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from schedkit.runtimes.view import Runtimes
 
 
-class Named(NamedTuple):
+class ResolvedName(NamedTuple):
     """What a name on the command line means."""
 
     reference: "Reference"
@@ -30,9 +30,9 @@ class Named(NamedTuple):
 class Session:
     """Opens things when they are first asked for, and gives them back at the end."""
 
-    def __init__(self, settings: Settings, talk: Terminal, output: Output) -> None:
+    def __init__(self, settings: Settings, progress: Terminal, output: Output) -> None:
         self.settings = settings
-        self.talk = talk
+        self.progress = progress
         self.output = output
         self.machine = Machine()
         self.patience = RESPONSE_SECONDS  # for runtimes that are there and slow
@@ -45,15 +45,17 @@ class Session:
         """All container runtimes, asked once; the user's choice is only where new containers go."""
         if self._runtimes is None:
             driver = None if self.settings.driver == AUTO else self.settings.driver
-            self._runtimes = find_runtimes(driver, self.settings.sockets, notice=self.talk.step, seconds=self.patience)
+            self._runtimes = find_runtimes(
+                driver, self.settings.sockets, notice=self.progress.step, seconds=self.patience
+            )
             for one in self._runtimes.hidden:
-                self.talk.detail(f"{one.driver} does not respond at {one.socket}: {one.why}")
+                self.progress.detail(f"{one.driver} does not respond at {one.socket}: {one.why}")
         return self._runtimes
 
     @property
     def host(self) -> Host:
         """What the verbs of the lifecycle work with."""
-        return Host(self.machine, self.runtimes, self.talk)
+        return Host(self.machine, self.runtimes, self.progress)
 
     def require_root(self, command: str) -> None:
         """What changes the kernel's scheduler needs root, and says so before anything else can go wrong."""
@@ -70,7 +72,7 @@ class Session:
                 self.settings.catalogs, self.settings.cache, self.registry_settings, offline=self.settings.offline
             )
             for warning in self._catalog.warnings:
-                self.talk.warn(warning)
+                self.progress.warn(warning)
         return self._catalog
 
     @property
@@ -90,7 +92,7 @@ class Session:
             self._registry = Registry(self.registry_settings)
         return self._registry
 
-    def find(self, name: str, version: str | None = None) -> Named:
+    def find(self, name: str, version: str | None = None) -> ResolvedName:
         """A catalog name or an image reference, with another tag if the user wants one."""
         from dataclasses import replace
 
@@ -103,9 +105,9 @@ class Session:
         if version:
             digest, tag = (version, None) if is_digest(version) else (None, version)
             reference = replace(reference, tag=tag, digest=digest)
-        return Named(reference, scheduler)
+        return ResolvedName(reference, scheduler)
 
-    def fetch_image(self, named: Named) -> "Image":
+    def fetch_image(self, named: ResolvedName) -> "Image":
         """Resolve to digests; where the tag does not exist, say how to see those that do."""
         if self.settings.offline:
             return self._recall_image(named.reference)
@@ -133,7 +135,7 @@ class Session:
 
     def close(self) -> None:
         """Give connections back, and the terminal."""
-        self.talk.close()
+        self.progress.close()
         if self._runtimes is not None:
             self._runtimes.close()
         if self._registry is not None:

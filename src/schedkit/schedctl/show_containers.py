@@ -15,7 +15,7 @@ def show_containers(session: Session, *, everything: bool, quiet: bool = False) 
 
     observed = observe(session.machine, session.runtimes)
     for one in observed.hidden:
-        session.talk.warn(f"{one}: its containers are not listed")
+        session.progress.warn(f"{one}: its containers are not listed")
     text = _ids if quiet else _text
     session.output.show(lambda: _fields(observed, everything), lambda: text(observed, everything, session))
 

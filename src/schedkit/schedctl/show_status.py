@@ -1,6 +1,6 @@
 """What `schedctl status` shows: the kernel and the containers, and whether they agree."""
 
-from schedkit.host.model import Managed, Status
+from schedkit.host.model import Attachment, Managed, Status
 from schedkit.kernel.holder import describe_holder
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl.output import Json, plain, words
@@ -109,8 +109,8 @@ def _kernel_lines(status: Status) -> list[str]:
 
 def _managed_lines(managed: Managed, session: Session) -> list[str]:
     container = managed.container
-    attached = "attached" if managed.attachment.value == "yes" else f"not attached: {managed.why}"
-    if managed.attachment.value == "unknown":
+    attached = "attached" if managed.attachment is Attachment.YES else f"not attached: {managed.why}"
+    if managed.attachment is Attachment.UNKNOWN:
         attached = f"attached: unknown ({managed.why})"
     uptime = format_uptime(container, session.machine.now())
     lines = [

@@ -11,7 +11,7 @@ from schedkit.host.units import ENABLED, RERUN, Choice, read_choice
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.lasting import pin, request_choice, use_choice
-from schedkit.schedctl.session import Named, Session
+from schedkit.schedctl.session import ResolvedName, Session
 from schedkit.schedctl.views import read_list
 from schedkit.unknown import Unknown
 
@@ -81,8 +81,8 @@ def fetch_newest(session: Session, subject: Subject) -> Newest:
     if subject.choice:
         _use_choice(session, subject.choice)
     reference = _find_newest(session, subject)
-    session.talk.step(f"resolving {reference}")
-    return Newest(subject, session.fetch_image(Named(reference, subject.scheduler)))
+    session.progress.step(f"resolving {reference}")
+    return Newest(subject, session.fetch_image(ResolvedName(reference, subject.scheduler)))
 
 
 def check_update(session: Session, subject: Subject) -> None:

@@ -37,7 +37,7 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
         except Refusal as refusal:
             who = _allow(session, image, policy, refusal)
         else:
-            session.talk.step(f"verified: {verdict.who}")
+            session.progress.step(f"verified: {verdict.who}")
             who = verdict.who
         if session.settings.offline and not runtime.has_image(image):
             what = f"{image.repository}@{image.manifest.digest}"
@@ -64,7 +64,7 @@ def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> 
     for source in image.sources:
         registry = source.repository.partition("/")[0]
         if not source.insecure and not find_authorities(registry, folders):
-            session.talk.warn(
+            session.progress.warn(
                 f"{runtime.driver} pulls from {registry} without ca-file, which only schedctl reads; "
                 f"if that fails: install -D {file} {folders[0]}/{registry}/ca.crt"
             )
@@ -75,7 +75,7 @@ def _warn_of_plain(session: "Session", runtime: "Runtime", image: Image) -> None
     for source in image.sources:
         registry = source.repository.partition("/")[0]
         if source.insecure and not runtime.may_be_plain(registry):
-            session.talk.warn(
+            session.progress.warn(
                 f"{runtime.driver} cannot pull from {registry} without TLS and a certificate that it knows: "
                 f'add {registry} to "insecure-registries" in /etc/docker/daemon.json, and restart docker'
             )
@@ -87,14 +87,14 @@ def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal
 
     unsigned = isinstance(refusal, UnsignedError)
     if unsigned and policy.allows_unsigned(image.repository):
-        session.talk.step(f"{image.reference} is not signed, which {policy.origin} allows for it (allowUnsigned)")
+        session.progress.step(f"{image.reference} is not signed, which {policy.origin} allows for it (allowUnsigned)")
         return UNSIGNED_ALLOWED
     if not refusal.may_be_allowed:  # a bad signature is worse than none
         raise refusal
     if not session.settings.allow_unsigned:
         refusal.hint = f"{refusal.hint}; {CONSENT}"
         raise refusal
-    session.talk.warn(
+    session.progress.warn(
         f"{image.reference} is NOT VERIFIED and will run privileged, in the kernel's scheduler: "
         f"--allow-unsigned says that you trust whoever made it ({refusal.message})"
     )
@@ -107,13 +107,13 @@ def verify_image(session: "Session", image: Image, policy: "Policy") -> "Verdict
     from schedkit.trust.roots import Roots
 
     settings = session.settings
-    session.talk.detail(f"trust policy: {policy.origin}")
-    roots = Roots(settings.cache, offline=settings.offline, warn=session.talk.warn)
+    session.progress.detail(f"trust policy: {policy.origin}")
+    roots = Roots(settings.cache, offline=settings.offline, warn=session.progress.warn)
     verdict = verify(
         image, policy, roots=roots, cache=settings.cache, offline=settings.offline, now=session.machine.now()
     )
     if verdict.from_cache and not settings.offline:
-        session.talk.warn(f"no network: the verdict of {verdict.at:%Y-%m-%d %H:%M} on {image.digest} is used")
+        session.progress.warn(f"no network: the verdict of {verdict.at:%Y-%m-%d %H:%M} on {image.digest} is used")
     return verdict
 
 

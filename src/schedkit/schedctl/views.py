@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from schedkit.host.model import Attached, Managed
+from schedkit.host.model import Managed, RunResult
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
@@ -81,7 +81,7 @@ def unreachable_fields(runtime: UnreachableRuntime) -> Json:
     return {"driver": runtime.driver, "socket": runtime.socket, "why": runtime.why, "absent": runtime.absent}
 
 
-def attached_fields(attached: Attached) -> Json:
+def attached_fields(attached: RunResult) -> Json:
     """A scheduler that was just started."""
     return {**container_fields(attached.container), "ops": attached.ops, "seconds": round(attached.seconds, 3)}
 

@@ -12,17 +12,17 @@ from schedkit.host.model import Host, Machine
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.view import Runtimes
 from tests.integration.runtimes.bench import IDLE_ENDS, IDLE_SAYS, PATIENCE, Bench
-from tests.unit.host.fakes import FakeTalk
+from tests.unit.host.fakes import FakeProgress
 
 
 class Follower:
     """`run --attach` of one container, in a thread."""
 
     def __init__(self, bench: Bench, container: Container, folder: Path) -> None:
-        self.talk = FakeTalk()
+        self.progress = FakeProgress()
         self.said = b""
         self.ended: Container | None = None
-        self.host = Host(Machine(lock=folder / "run/lock"), Runtimes([bench.runtime]), self.talk)
+        self.host = Host(Machine(lock=folder / "run/lock"), Runtimes([bench.runtime]), self.progress)
         self.thread = threading.Thread(target=self._follow, args=(container,), daemon=True)
         self.thread.start()
 
@@ -46,7 +46,7 @@ def test_scheduler_goes_on_and_is_followed_while_its_runtime_restarts(bench: Ben
 
     bench.daemon.kill()
     deadline = time.monotonic() + PATIENCE
-    while not follower.talk.warnings:
+    while not follower.progress.warnings:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert follower.thread.is_alive()
@@ -57,14 +57,14 @@ def test_scheduler_goes_on_and_is_followed_while_its_runtime_restarts(bench: Ben
     if bench.runtime.driver != "docker":  # which ends its containers when it restarts, by default
         assert bench.runtime.fetch_container(container.id).state is ContainerState.RUNNING
         deadline = time.monotonic() + PATIENCE
-        while not follower.talk.steps:
+        while not follower.progress.steps:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         assert bench.stop(container.id) in (0, 255)
     follower.thread.join(PATIENCE)
 
     assert not follower.thread.is_alive()
-    assert "the scheduler goes on, and" in follower.talk.warnings[0]
+    assert "the scheduler goes on, and" in follower.progress.warnings[0]
     assert follower.ended is not None
     assert follower.ended.id == container.id
     assert bench.runtime.fetch_containers() == []  # ended by itself, so removed

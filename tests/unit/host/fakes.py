@@ -63,7 +63,7 @@ class FakeKernel:
         new.rename(self.folder / "state")
 
 
-class FakeTalk:
+class FakeProgress:
     """Keeps what was told; `interrupt` names a step at which Ctrl-C is pressed."""
 
     def __init__(self, interrupt: str = "") -> None:
@@ -277,7 +277,7 @@ class World:
     kernel: FakeKernel
     runtime: FakeRuntime
     docker: FakeRuntime
-    talk: FakeTalk
+    progress: FakeProgress
 
     @property
     def runtimes(self) -> list[FakeRuntime]:
@@ -285,11 +285,11 @@ class World:
 
     @property
     def host(self) -> Host:
-        return Host(self.machine, Runtimes(self.runtimes), self.talk)
+        return Host(self.machine, Runtimes(self.runtimes), self.progress)
 
     def interrupt(self, step: str) -> Host:
         """Where Ctrl-C is pressed at a step."""
-        return self.host._replace(talk=FakeTalk(interrupt=step))
+        return self.host._replace(progress=FakeProgress(interrupt=step))
 
     def hide(self, hidden: UnreachableRuntime) -> Host:
         """Where one runtime does not respond."""
@@ -306,6 +306,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setattr("schedkit.kernel.preflight.examine_kernel", lambda root: [])
     machine = Machine(root=kernel.root, lock=tmp_path / "run/lock", now=lambda: NOW)
     runtime, docker = FakeRuntime(kernel), FakeRuntime(kernel, "docker")
-    yield World(machine, kernel, runtime, docker, FakeTalk())
+    yield World(machine, kernel, runtime, docker, FakeProgress())
     runtime.close()
     docker.close()

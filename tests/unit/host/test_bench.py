@@ -319,4 +319,4 @@ def test_other_schedctls_wait_until_it_is_over(world: World) -> None:
 
 def test_a_scheduler_for_tasks_that_ask_for_it_is_told(world: World) -> None:
     run(world, "none", "scx_fast")
-    assert any("SCHED_EXT" in one for one in world.talk.warnings)
+    assert any("SCHED_EXT" in one for one in world.progress.warnings)

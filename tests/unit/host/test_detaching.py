@@ -62,7 +62,7 @@ def test_one_that_left_by_itself_is_fine(world: World) -> None:
     foreign = find_foreign(world.host)
     world.kernel.detach()
     assert end_foreign(world.host, foreign).after.state is State.DISABLED
-    assert world.talk.steps == []
+    assert world.progress.steps == []
 
 
 def test_one_that_stays_is_an_error(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,14 +58,18 @@ def test_stream_goes_on_after_its_runtime_was_away(world: World, flaky: Flaky) -
             flaky.processes[container.id].wait()
 
     before = time.time()
-    assert list(stream(flaky, container.id, world.talk, tail=5, sleep=end_at_last)) == [b"one\n", b"two\n", b"three\n"]
+    assert list(stream(flaky, container.id, world.progress, tail=5, sleep=end_at_last)) == [
+        b"one\n",
+        b"two\n",
+        b"three\n",
+    ]
     assert [tail for tail, _ in flaky.asked] == [5, None, None, None]
     assert all(since is not None and since >= before for _, since in flaky.asked[1:])
     assert (
-        world.talk.warnings
+        world.progress.warnings
         == ["podman at /run/podman.sock broke off; the scheduler goes on, and podman is waited for"] * 2
     )
-    assert world.talk.steps == ["podman responds again"] * 2
+    assert world.progress.steps == ["podman responds again"] * 2
 
 
 def test_stream_ends_where_its_container_ended_meanwhile(world: World, flaky: Flaky) -> None:
@@ -76,7 +80,7 @@ def test_stream_ends_where_its_container_ended_meanwhile(world: World, flaky: Fl
         flaky.processes[container.id].kill()
         flaky.processes[container.id].wait()
 
-    assert list(stream(flaky, container.id, world.talk, sleep=end)) == [b"one\n"]
+    assert list(stream(flaky, container.id, world.progress, sleep=end)) == [b"one\n"]
 
 
 def start_attached(world: World) -> Container:
@@ -191,7 +195,7 @@ def test_ctrl_c_stops_it_also_while_its_runtime_is_away(world: World) -> None:
     with pytest.raises(KeyboardInterrupt):
         follow(world.host, container, "ops_scx_new", interrupt)
     assert world.runtime.processes[container.id].wait(5) == -15
-    assert "its process is ended without its runtime" in world.talk.warnings[-1]
+    assert "its process is ended without its runtime" in world.progress.warnings[-1]
 
 
 def test_ctrl_c_ends_the_process_that_a_way_back_started(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

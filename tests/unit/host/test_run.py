@@ -95,7 +95,7 @@ def test_slot_is_told_of_before_a_runtime_that_is_missing(world: World) -> None:
 def test_runtime_that_is_passed_over_is_told(world: World) -> None:
     gone = UnreachableRuntime("docker", "/run/docker.sock", "connection refused", absent=False)
     check_run(world.hide(gone), "scx_new")
-    assert world.talk.warnings == [
+    assert world.progress.warnings == [
         "docker does not respond (connection refused): what it runs is not known; podman is used"
     ]
 
@@ -255,9 +255,9 @@ def test_without_wait_it_returns_as_soon_as_it_started(world: World) -> None:
 def test_name_of_a_running_container_is_taken(world: World) -> None:
     world.runtime.add("mine")
     with pytest.raises(AlreadyExistsError, match="container name mine is already in use"):
-        choose_name(world.runtime, request(name="mine"), world.talk)
+        choose_name(world.runtime, request(name="mine"), world.progress)
 
 
 def test_default_name_gets_a_number_beside_a_running_container(world: World) -> None:
     world.runtime.add("scx_new")
-    assert choose_name(world.runtime, request(), world.talk) == "scx_new-2"
+    assert choose_name(world.runtime, request(), world.progress) == "scx_new-2"

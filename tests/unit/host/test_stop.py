@@ -78,7 +78,7 @@ def test_all_are_stopped_and_the_silent_driver_is_told(world: World) -> None:
     world.docker.broken = UnavailableError("docker broke off")
     assert len(stop_all(world.host)[0]) == 2
     assert world.runtime.containers == {}
-    assert "docker does not respond (docker broke off)" in world.talk.warnings[0]
+    assert "docker does not respond (docker broke off)" in world.progress.warnings[0]
 
 
 def test_one_that_ignores_sigterm_is_killed(world: World) -> None:

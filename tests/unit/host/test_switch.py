@@ -102,7 +102,7 @@ def test_one_that_ignores_sigterm_is_killed(world: World, old: Container) -> Non
     world.docker.ignores_term.add(OLD)
     switch(world.host, request(), verify, stop_timeout=0.2)
     assert world.docker.calls[:2] == ["SIGTERM", "SIGKILL"]
-    assert "killed" in world.talk.warnings[0]
+    assert "killed" in world.progress.warnings[0]
 
 
 def test_switch_leaves_a_foreign_scheduler_alone(world: World) -> None:

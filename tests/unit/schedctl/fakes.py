@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from schedkit.errors import NotFoundError
-from schedkit.host.model import Attached, Attachment, Managed, Observed, Switched
+from schedkit.host.model import Attachment, Managed, Observed, RunResult, Switched
 from schedkit.images.documents import Annotated
 from schedkit.images.image import Image, Platform
 from schedkit.images.oci import Content, Descriptor
@@ -36,7 +36,7 @@ def make_container(**changes: object) -> Container:
     return Container(**{**values, **changes})  # type: ignore[arg-type]
 
 
-ATTACHED = Attached(make_container(), "rusty_1.1.4", 1.234)
+ATTACHED = RunResult(make_container(), "rusty_1.1.4", 1.234)
 SWITCHED = Switched(ATTACHED, make_container(name="scx_lavd"), 0.042)
 KERNEL = KernelState(State.ENABLED, ops="rusty_1.1.4", enable_seq=3, nr_rejected=0, events={"SCX_EV_X": 5})
 HOLDER = Holder(4242, "scx_rusty", 17, ID)

@@ -10,7 +10,7 @@ FOLLOW = """
 import sys
 from schedkit.errors import run_at_edge
 from schedkit.schedctl.following import _write_or_drop
-from schedkit.schedctl.talk import Terminal
+from schedkit.schedctl.progress import Terminal
 
 def follow():
     for _ in range(3):

@@ -6,7 +6,7 @@ import pytest
 
 from schedkit.errors import clean
 from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain, take_colour
-from schedkit.schedctl.talk import Terminal
+from schedkit.schedctl.progress import Terminal
 from schedkit.unknown import Unknown
 
 TITLES = ("ID", "NAME", "IMAGE")
@@ -144,11 +144,11 @@ def test_amounts_are_as_exact_as_they_are_of_use() -> None:
 
 def test_progress_in_a_pipe_is_a_line_each_quarter() -> None:
     stream = io.StringIO()
-    talk = Terminal(stream, {})
-    talk.step("pulling")
+    progress = Terminal(stream, {})
+    progress.step("pulling")
     for done in range(0, 101, 5):
-        talk.progress(done, 100)
-    talk.close()
+        progress.progress(done, 100)
+    progress.close()
     assert stream.getvalue().splitlines() == [
         "pulling", "  25% of 100 B", "  50% of 100 B", "  75% of 100 B", "  100% of 100 B",
     ]  # fmt: skip
@@ -156,10 +156,10 @@ def test_progress_in_a_pipe_is_a_line_each_quarter() -> None:
 
 def test_progress_on_a_terminal_stays_on_one_line_and_leaves_it_clean() -> None:
     stream = Screen()
-    talk = Terminal(stream, {"TERM": "xterm"})
-    talk.progress(50, 100)
-    talk.progress(0, 0)
-    talk.close()
+    progress = Terminal(stream, {"TERM": "xterm"})
+    progress.progress(50, 100)
+    progress.progress(0, 0)
+    progress.close()
     assert "\n" not in stream.getvalue()
     assert "[############............] 50 B of 100 B" in stream.getvalue()
     assert stream.getvalue().endswith(" \r")

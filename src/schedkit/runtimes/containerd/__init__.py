@@ -2,7 +2,7 @@
 
 import os
 
-# grpc's own talk would land between our lines; what matters of it is in our errors.
+# grpc's own messages would land between our lines; what matters of it is in our errors.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 

@@ -36,7 +36,7 @@ class BlobWrite:
         self._ref = f"schedkit-{blob.digest}"
         self._fetch = fetch
         self._told = told  # of bytes that containerd now has
-        self._talk: calls.StreamingCall[m.WriteContentResponse] | None = None
+        self._call: calls.StreamingCall[m.WriteContentResponse] | None = None
         self._first_answer = threading.Event()
         self._offset = 0  # how much containerd has
         self._over = False
@@ -51,10 +51,10 @@ class BlobWrite:
         committed = False
         told = 0
         try:
-            self._talk = self._client.talk(calls.CONTENT_WRITE, self._requests())
+            self._call = self._client.open_stream(calls.CONTENT_WRITE, self._requests())
             if self._over:
-                self._talk.cancel()
-            for answer in self._talk:
+                self._call.cancel()
+            for answer in self._call:
                 self._answered += 1
                 self._last_move = time.monotonic()
                 committed = answer.action == m.WRITE_ACTION_COMMIT
@@ -83,8 +83,8 @@ class BlobWrite:
     def cancel(self) -> None:
         """Drop it at once; `run` ends with an error."""
         self._over = True
-        if self._talk:
-            self._talk.cancel()
+        if self._call:
+            self._call.cancel()
 
     def is_stalled(self) -> bool:
         """Whether containerd, not the registry, keeps us waiting for too long."""

@@ -177,7 +177,7 @@ class ContainerdClient:
         except grpc.RpcError as error:
             raise self.explain(call.name, error) from error
 
-    def talk(self, call: Call[Request, Response], requests: Iterator[Request]) -> StreamingCall[Response]:
+    def open_stream(self, call: Call[Request, Response], requests: Iterator[Request]) -> StreamingCall[Response]:
         """Both sides in pieces; who uses it watches the time, and hands failures to `explain`."""
         method = self._connection.open().stream_stream(
             call.path, call.request.SerializeToString, call.response.FromString

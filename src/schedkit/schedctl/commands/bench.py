@@ -121,7 +121,7 @@ def command(
     plan = make_plan(len(entrants), runs, warmup, seed)
 
     def notice(run: "BenchRun", total: int) -> None:
-        session.talk.step(f"run {run.number} of {total}: {labels[run.contender]}: {_tell_run(run, quantities[0])}")
+        session.progress.step(f"run {run.number} of {total}: {labels[run.contender]}: {_tell_run(run, quantities[0])}")
 
     quantities = _choose_quantities(work)
     started = session.machine.now()
@@ -155,7 +155,7 @@ def command(
         from schedkit.schedctl.bench_page import render_page
 
         Path(report).write_text(render_page(result), encoding="utf-8")
-        session.talk.step(f"{report} is written")
+        session.progress.step(f"{report} is written")
     return _end(benched, result)
 
 
@@ -233,13 +233,13 @@ def _look_at_machine(session: Session, runs: int) -> "tuple[Environment, tuple[s
     from schedkit.measure.environment import find_doubts_about, read_environment
     from schedkit.measure.intervals import LEAST_RUNS
 
-    session.talk.step("looking at what else runs here")
+    session.progress.step("looking at what else runs here")
     environment = read_environment(session.machine.root)
     doubts = find_doubts_about(environment)
     if runs < LEAST_RUNS:
         doubts.append(f"{runs} runs with each are too few to compare: {LEAST_RUNS} are the least")
     for doubt in doubts:
-        session.talk.warn(doubt)
+        session.progress.warn(doubt)
     return environment, tuple(doubts)
 
 

@@ -34,7 +34,7 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
     """
     session.require_root("detach")
     foreign = find_foreign(session.host)
-    session.talk.step(foreign.describe())
+    session.progress.step(foreign.describe())
     if foreign.doubt and not force:
         raise UnavailableError(
             f"{foreign.ops} may be managed by schedctl: {foreign.doubt}",
@@ -42,9 +42,9 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
             " schedctl detach --force",
         )
     if foreign.doubt:
-        session.talk.warn(f"{foreign.ops} may be managed by schedctl: {foreign.doubt}")
+        session.progress.warn(f"{foreign.ops} may be managed by schedctl: {foreign.doubt}")
     if foreign.returns:
-        session.talk.warn("a Kubernetes pod holds it: the cluster will bring it back; change or delete it there")
+        session.progress.warn("a Kubernetes pod holds it: the cluster will bring it back; change or delete it there")
     if dry_run:
         show_plan(session, DryRun((f"end {foreign.ops} by: {foreign.way.text}",)))
         return

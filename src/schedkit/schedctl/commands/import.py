@@ -44,7 +44,7 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
     args = choice.args or ()
     line = shlex.join(["schedctl", "enable", choice.scheduler, *(["--", *args] if args else [])])
     if choice.args is None and choice.mode != "auto":
-        session.talk.warn(
+        session.progress.warn(
             f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode: it is taken without any"
         )
     text = f"{choice.origin}: {choice.scheduler}, {choice.mode} mode; here: {line}"
@@ -61,7 +61,7 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
             timeout=ATTACH_SECONDS,
             restart=f"on-failure:{RESTARTS}",
         )
-        session.talk.step(text)
+        session.progress.step(text)
         lasted = enable(session, order, mode=choice.mode, make_way=replace_loader(session.machine.root))
         text = describe_lasted(lasted)
     session.output.show(

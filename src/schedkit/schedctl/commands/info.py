@@ -13,7 +13,7 @@ from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.modes import find_modes
 from schedkit.schedctl.options import Command, output_option, pass_session, version_option
 from schedkit.schedctl.output import Json, Output, format_bytes
-from schedkit.schedctl.session import Named, Session
+from schedkit.schedctl.session import ResolvedName, Session
 
 if TYPE_CHECKING:
     from schedkit.images.image import Image
@@ -62,7 +62,7 @@ def command(session: Session, name: str, version: str | None) -> None:
     session.output.show(lambda: _fields(info), lambda: _text(info, session.output))
 
 
-def _gather(session: Session, named: Named) -> Info:
+def _gather(session: Session, named: ResolvedName) -> Info:
     from schedkit.kernel.preflight import OLDEST_KERNEL, check_kfuncs, find_obstacles
 
     image = session.fetch_image(named)

@@ -85,7 +85,7 @@ def _ask_runtimes(session: Session) -> tuple[frozenset[str] | None, Observed]:
             session.runtimes.hide(runtime, error)
     hidden = session.runtimes.hidden
     for one in hidden:
-        session.talk.warn(f"{one}: what it has is not known")
+        session.progress.warn(f"{one}: what it has is not known")
     return (None if hidden else frozenset(repositories)), observed
 
 

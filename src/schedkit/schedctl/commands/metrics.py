@@ -36,7 +36,7 @@ def command(session: Session, listen: str | None) -> None:
         session.output.write(read_metrics(root))
         return
     server = make_server(listen, root)
-    session.talk.step(f"serving http://{listen}/metrics")
+    session.progress.step(f"serving http://{listen}/metrics")
     with server:
         server.serve_forever()
 

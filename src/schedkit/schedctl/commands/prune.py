@@ -44,7 +44,7 @@ def command(session: Session, dry_run: bool) -> None:
         ),
     )
     for one in failed:
-        session.talk.warn(one.error.message)
+        session.progress.warn(one.error.message)
     lost = [
         one.error for one in failed if not isinstance(one.error, ImageInUseError)
     ]  # somebody else's container is fine

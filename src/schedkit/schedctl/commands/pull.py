@@ -28,12 +28,12 @@ def command(session: Session, name: str, version: str | None) -> None:
     check_trust_policy(session.settings)
     runtime = session.runtimes.chosen
     named = session.find(name, version)
-    session.talk.step(f"resolving {named.reference}")
+    session.progress.step(f"resolving {named.reference}")
     image = session.fetch_image(named)
     verified = make_verify(session, runtime)(image)
-    session.talk.step(f"pulling {image.reference} ({format_bytes(image.size)}) into {runtime.driver}")
-    runtime.pull(image, session.talk.progress)
-    session.talk.close()
+    session.progress.step(f"pulling {image.reference} ({format_bytes(image.size)}) into {runtime.driver}")
+    runtime.pull(image, session.progress.progress)
+    session.progress.close()
     session.output.show(
         lambda: {
             "scheduler": named.scheduler,

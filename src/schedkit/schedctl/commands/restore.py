@@ -32,7 +32,7 @@ def command(session: Session, dry_run: bool) -> None:
     if dry_run:
         show_plan(session, _plan_end_of_trial(session) or plan_restore(session))
         return
-    ended = end_trial(session.host, session.talk.step)
+    ended = end_trial(session.host, session.progress.step)
     if ended:
         session.output.show(
             lambda: {

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from schedkit.errors import UsageError
-from schedkit.host.model import Attached, Attachment, Managed
+from schedkit.host.model import Attachment, Managed, RunResult
 from schedkit.schedctl.following import follow_logs
 from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
 from schedkit.schedctl.modes import apply_mode
@@ -82,7 +82,7 @@ def command(
         return None
     if same:
         if same.attachment is Attachment.YES:
-            session.talk.step(
+            session.progress.step(
                 f"{same.container.name} ({same.container.driver}) is attached already: its output follows"
             )
             ops = read_state(session.machine.root).ops
@@ -100,7 +100,7 @@ def command(
     attached = run(host, request, verify)
     keep_restarting(session, request, attached)
     if attach:
-        session.talk.step(_text(attached, request.scheduler))
+        session.progress.step(_text(attached, request.scheduler))
         return follow_logs(session, attached.container, attached.ops)
     session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
     return None
@@ -113,11 +113,11 @@ def _plan_takeover(same: Managed) -> DryRun:
     return DryRun((f"remove {where}, which runs and is not attached", "start it again", _FOLLOW), same.scheduler)
 
 
-def _fields(attached: Attached, scheduler: str) -> Json:
+def _fields(attached: RunResult, scheduler: str) -> Json:
     return {"scheduler": scheduler, "container": attached_fields(attached)}
 
 
-def _text(attached: Attached, scheduler: str) -> str:
+def _text(attached: RunResult, scheduler: str) -> str:
     container = attached.container
     where = f"container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
     if attached.ops is None:

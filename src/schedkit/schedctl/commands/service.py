@@ -25,7 +25,7 @@ def command(session: Session, unit: str) -> int:
     if unit == "schedkit-trial.service":
         from schedkit.host.trial import watch_trial
 
-        watch_trial(session.host, session.talk.step)
+        watch_trial(session.host, session.progress.step)
         return 0
     return _run(session, unit)
 
@@ -50,7 +50,9 @@ def _run(session: Session, unit: str) -> int:
     host = session.host
     same = find_chosen(host, choice)
     if same and is_chosen(same):
-        session.talk.step(f"{same.container.name} ({same.container.driver}) is attached already: its output follows")
+        session.progress.step(
+            f"{same.container.name} ({same.container.driver}) is attached already: its output follows"
+        )
         ops = read_state(session.machine.root).ops
         return follow_logs(session, same.container, ops if isinstance(ops, str) else None, tail=TAIL, lasting=lasting)
     if same:
@@ -58,5 +60,5 @@ def _run(session: Session, unit: str) -> int:
     check_run(host, choice.scheduler)
     request, verify = recall_request(session, choice)
     attached = run(host, request, verify)
-    session.talk.step(f"{choice.scheduler} is attached as {attached.ops}, container {attached.container.name}")
+    session.progress.step(f"{choice.scheduler} is attached as {attached.ops}, container {attached.container.name}")
     return follow_logs(session, attached.container, attached.ops, lasting=lasting)

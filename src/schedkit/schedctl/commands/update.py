@@ -70,7 +70,7 @@ def command(
     if check or not newest.is_newer:
         session.output.show(lambda: _fields(newest, None), lambda: _describe(newest))
         return ExitCode.OUTDATED if newest.is_newer else ExitCode.OK
-    session.talk.step(_describe(newest))
+    session.progress.step(_describe(newest))
     request = make_update(newest, variables, timeout)
     verify = make_verify(session, session.runtimes.chosen)
     if dry_run:

@@ -8,7 +8,7 @@ from schedkit.errors import SchedkitError
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import Json, plain
-from schedkit.schedctl.session import Named, Session
+from schedkit.schedctl.session import ResolvedName, Session
 from schedkit.unknown import Unknown
 
 AT_ONCE = 8  # questions to the registry
@@ -48,14 +48,14 @@ def command(session: Session, name: str, limit: int) -> None:
     shown = tags[:limit] if limit else tags
     rows = _gather(session, named, shown)
     if len(shown) < len(tags):
-        session.talk.step(f"{len(tags) - len(shown)} older ones are not shown: --limit 0 shows all")
+        session.progress.step(f"{len(tags) - len(shown)} older ones are not shown: --limit 0 shows all")
     session.output.show(
         lambda: {"image": named.reference.repository, "total": len(tags), "versions": [_fields(row) for row in rows]},
         lambda: _text(rows, session),
     )
 
 
-def _gather(session: Session, named: Named, tags: list[str]) -> list[VersionRow]:
+def _gather(session: Session, named: ResolvedName, tags: list[str]) -> list[VersionRow]:
     from concurrent.futures import ThreadPoolExecutor
     from dataclasses import replace
 
@@ -79,7 +79,7 @@ def _fetch_digests(session: Session) -> frozenset[str] | None:
     try:
         return frozenset[str]().union(*(runtime.fetch_digests() for runtime in session.runtimes))
     except SchedkitError as error:
-        session.talk.warn(error.message)
+        session.progress.warn(error.message)
         return None
 
 

@@ -12,7 +12,7 @@ PLAIN_STEPS = 4  # where there is no terminal, a line for each quarter
 
 
 class Terminal:
-    """Fulfils host.model.Talk: a bar that redraws itself on a terminal, plain lines elsewhere."""
+    """Fulfils host.model.ProgressReporter: a bar that redraws itself on a terminal, plain lines elsewhere."""
 
     def __init__(self, stream: TextIO, environ: Mapping[str, str] = os.environ, *, verbose: bool = False) -> None:
         self._stream = stream
