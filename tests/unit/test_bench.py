@@ -18,14 +18,14 @@ def test_start_up_of_a_command_that_fails_is_not_measured(monkeypatch: pytest.Mo
         schedctl.measure_start()
 
 
-def test_process_that_fails_ends_the_wait_for_what_it_should_do() -> None:
-    async def test() -> None:
-        never: asyncio.Future[float] = asyncio.get_running_loop().create_future()
-        with subprocess.Popen([sys.executable, "-c", "import sys; sys.exit(3)"]) as process:
+async def test_process_that_fails_ends_the_wait_for_what_it_should_do() -> None:
+    never: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+    with (
+        subprocess.Popen([sys.executable, "-c", "import sys; sys.exit(3)"]) as process,
+        pytest.raises(RuntimeError, match="exit status 3"),
+    ):
+        async with asyncio.timeout(60):
             await sked.wait_beside(never, partial(sked.check_status, process))
-
-    with pytest.raises(RuntimeError, match="exit status 3"):
-        asyncio.run(asyncio.wait_for(test(), 60))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

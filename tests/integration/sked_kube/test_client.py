@@ -26,68 +26,62 @@ from schedkit.sked.kube.errors import (
 )
 from schedkit.sked.kube.objects import Model, Object, ObjectMeta
 from schedkit.sked.kube.resources import Resource
-from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, until
+from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, until
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 DAEMONSETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 
 
-def test_object_is_created_read_changed_and_deleted(cluster: Cluster) -> None:
-    async def test() -> None:
-        async with connect(cluster) as client:
-            created = await client.create(CONFIG_MAPS, ConfigMap, config_map("life", color="red"), namespace="default")
-            assert created.metadata.uid
-            assert (await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")) == created
-            with pytest.raises(ApiAlreadyExistsError):
-                await client.create(CONFIG_MAPS, ConfigMap, config_map("life"), namespace="default")
-            merged = await client.patch(CONFIG_MAPS, ConfigMap, "life", {"data": {"size": "9"}}, namespace="default")
-            assert merged.data == {"color": "red", "size": "9"}
-            steps = [{"op": "test", "path": "/data/size", "value": "9"}, {"op": "remove", "path": "/data/color"}]
-            patched = await client.patch(CONFIG_MAPS, ConfigMap, "life", steps, namespace="default", kind="json")
-            assert patched.data == {"size": "9"}
-            version = patched.metadata.resource_version
-            conditional = {"metadata": {"resourceVersion": version}, "data": {"size": "10"}}
+async def test_object_is_created_read_changed_and_deleted(cluster: Cluster) -> None:
+    async with connect(cluster) as client:
+        created = await client.create(CONFIG_MAPS, ConfigMap, config_map("life", color="red"), namespace="default")
+        assert created.metadata.uid
+        assert (await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")) == created
+        with pytest.raises(ApiAlreadyExistsError):
+            await client.create(CONFIG_MAPS, ConfigMap, config_map("life"), namespace="default")
+        merged = await client.patch(CONFIG_MAPS, ConfigMap, "life", {"data": {"size": "9"}}, namespace="default")
+        assert merged.data == {"color": "red", "size": "9"}
+        steps = [{"op": "test", "path": "/data/size", "value": "9"}, {"op": "remove", "path": "/data/color"}]
+        patched = await client.patch(CONFIG_MAPS, ConfigMap, "life", steps, namespace="default", kind="json")
+        assert patched.data == {"size": "9"}
+        version = patched.metadata.resource_version
+        conditional = {"metadata": {"resourceVersion": version}, "data": {"size": "10"}}
+        await client.patch(CONFIG_MAPS, ConfigMap, "life", conditional, namespace="default")
+        with pytest.raises(ApiConflictError):
             await client.patch(CONFIG_MAPS, ConfigMap, "life", conditional, namespace="default")
-            with pytest.raises(ApiConflictError):
-                await client.patch(CONFIG_MAPS, ConfigMap, "life", conditional, namespace="default")
-            wrong = Preconditions(uid="somebody-else")
-            with pytest.raises(ApiConflictError):
-                await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=wrong)
-            right = Preconditions(uid=created.metadata.uid)
-            await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=right, propagation="Background")
-            with pytest.raises(ApiNotFoundError):
-                await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")
-
-    run(test())
+        wrong = Preconditions(uid="somebody-else")
+        with pytest.raises(ApiConflictError):
+            await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=wrong)
+        right = Preconditions(uid=created.metadata.uid)
+        await client.delete(CONFIG_MAPS, "life", namespace="default", preconditions=right, propagation="Background")
+        with pytest.raises(ApiNotFoundError):
+            await client.fetch(CONFIG_MAPS, ConfigMap, "life", namespace="default")
 
 
-def test_server_side_apply_owns_its_fields_and_meets_those_of_others(cluster: Cluster) -> None:
-    async def test() -> None:
-        async with connect(cluster) as client:
-            await client.apply(CONFIG_MAPS, ConfigMap, "owned", config_map("owned", a="1", b="1"), namespace="default")
-            smaller = config_map("owned", a="1")
-            applied = await client.apply(CONFIG_MAPS, ConfigMap, "owned", smaller, namespace="default")
-            assert applied.data == {"a": "1"}, "what we no longer apply is gone"
-            again = await client.apply(CONFIG_MAPS, ConfigMap, "owned", smaller, namespace="default")
-            assert again.metadata.resource_version == applied.metadata.resource_version, "nothing changed"
-            manifest = json.dumps(
-                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned"}, "data": {"c": "2"}}
-            )
-            cluster.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", input=manifest)
-            theirs = config_map("owned", a="1", c="mine")
-            with pytest.raises(ApiConflictError, match='conflict with "other"') as raised:
-                await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default")
-            assert [cause.field for cause in raised.value.status.details.causes] == [".data.c"]
-            now = await client.fetch(CONFIG_MAPS, ConfigMap, "owned", namespace="default")
-            assert now.data == {"a": "1", "c": "2"}
-            forced = await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default", force=True)
-            assert forced.data == {"a": "1", "c": "mine"}
-            text = cluster.kubectl("get", "configmap", "owned", "-o", "json", "--show-managed-fields").stdout
-            managers = {entry["manager"] for entry in json.loads(text)["metadata"]["managedFields"]}
-            assert "sked" in managers
-
-    run(test())
+async def test_server_side_apply_owns_its_fields_and_meets_those_of_others(cluster: Cluster) -> None:
+    async with connect(cluster) as client:
+        await client.apply(CONFIG_MAPS, ConfigMap, "owned", config_map("owned", a="1", b="1"), namespace="default")
+        smaller = config_map("owned", a="1")
+        applied = await client.apply(CONFIG_MAPS, ConfigMap, "owned", smaller, namespace="default")
+        assert applied.data == {"a": "1"}, "what we no longer apply is gone"
+        again = await client.apply(CONFIG_MAPS, ConfigMap, "owned", smaller, namespace="default")
+        assert again.metadata.resource_version == applied.metadata.resource_version, "nothing changed"
+        manifest = json.dumps(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "owned"}, "data": {"c": "2"}}
+        )
+        cluster.kubectl("apply", "--server-side", "--field-manager=other", "-f", "-", input=manifest)
+        theirs = config_map("owned", a="1", c="mine")
+        with pytest.raises(ApiConflictError, match='conflict with "other"') as raised:
+            await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default")
+        assert [cause.field for cause in raised.value.status.details.causes] == [".data.c"]
+        now = await client.fetch(CONFIG_MAPS, ConfigMap, "owned", namespace="default")
+        assert now.data == {"a": "1", "c": "2"}
+        forced = await client.apply(CONFIG_MAPS, ConfigMap, "owned", theirs, namespace="default", force=True)
+        assert forced.data == {"a": "1", "c": "mine"}
+        text = cluster.kubectl("get", "configmap", "owned", "-o", "json", "--show-managed-fields").stdout
+        managers = {entry["manager"] for entry in json.loads(text)["metadata"]["managedFields"]}
+        assert "sked" in managers
 
 
 class DeploymentStatus(Model, frozen=True):
@@ -100,37 +94,31 @@ class Deployment(Model, frozen=True):
     status: DeploymentStatus | None = None
 
 
-def test_status_is_written_apart_from_the_rest(cluster: Cluster) -> None:
+async def test_status_is_written_apart_from_the_rest(cluster: Cluster) -> None:
     cluster.kubectl("create", "deployment", "idle", "--image=none", "--replicas=0")
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            body = {"metadata": {"labels": {"ignored": "yes"}}, "status": {"observedGeneration": 77}}
-            patched = await client.patch(DEPLOYMENTS, Deployment, "idle", body, namespace="default", status=True)
-            assert patched.status is not None
-            assert patched.status.observed_generation == 77
-            assert "ignored" not in patched.metadata.labels
-
-    run(test())
+    async with connect(cluster) as client:
+        body = {"metadata": {"labels": {"ignored": "yes"}}, "status": {"observedGeneration": 77}}
+        patched = await client.patch(DEPLOYMENTS, Deployment, "idle", body, namespace="default", status=True)
+        assert patched.status is not None
+        assert patched.status.observed_generation == 77
+        assert "ignored" not in patched.metadata.labels
 
 
-def test_refusals_have_types_and_the_servers_words(cluster: Cluster, tmp_path: Path) -> None:
+async def test_refusals_have_types_and_the_servers_words(cluster: Cluster, tmp_path: Path) -> None:
     nobody = tmp_path / "nobody.kubeconfig"
     nobody.write_text(cluster.make_kubeconfig("nobody"))
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            with pytest.raises(ApiInvalidError, match="a lowercase RFC 1123 subdomain") as raised:
-                await client.create(CONFIG_MAPS, Object, config_map("Not Valid"), namespace="default")
-            assert [cause.field for cause in raised.value.status.details.causes] == ["metadata.name"]
-            with pytest.raises(ApiNotFoundError, match="there is no such kind"):
-                await client.fetch(Resource("no.such", "v1", "things", "Thing"), Object, "a", namespace="default")
-        async with connect(cluster, kubeconfig=nobody) as client:
-            with pytest.raises(ApiForbiddenError, match='User "nobody" cannot get resource "configmaps"') as denied:
-                await client.fetch(CONFIG_MAPS, Object, "a", namespace="default")
-            assert "Role" in denied.value.hint
-
-    run(test())
+    async with connect(cluster) as client:
+        with pytest.raises(ApiInvalidError, match="a lowercase RFC 1123 subdomain") as raised:
+            await client.create(CONFIG_MAPS, Object, config_map("Not Valid"), namespace="default")
+        assert [cause.field for cause in raised.value.status.details.causes] == ["metadata.name"]
+        with pytest.raises(ApiNotFoundError, match="there is no such kind"):
+            await client.fetch(Resource("no.such", "v1", "things", "Thing"), Object, "a", namespace="default")
+    async with connect(cluster, kubeconfig=nobody) as client:
+        with pytest.raises(ApiForbiddenError, match='User "nobody" cannot get resource "configmaps"') as denied:
+            await client.fetch(CONFIG_MAPS, Object, "a", namespace="default")
+        assert "Role" in denied.value.hint
 
 
 def daemonset(**container: object) -> dict[str, object]:
@@ -158,19 +146,16 @@ def daemonset(**container: object) -> dict[str, object]:
     ids=["quantity", "type", "field", "value", "size"],
 )
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")
-def test_object_that_can_never_be_is_a_permanent_refusal(
+async def test_object_that_can_never_be_is_a_permanent_refusal(
     cluster: Cluster, container: dict[str, object], code: int, said: str
 ) -> None:
-    async def test() -> None:
-        async with connect(cluster) as client:
-            with pytest.raises(ApiError, match=said) as raised:
-                await client.apply(DAEMONSETS, Object, "refused", daemonset(**container), namespace="default")
-            assert (raised.value.code, raised.value.is_permanent) == (code, True)
-
-    run(test())
+    async with connect(cluster) as client:
+        with pytest.raises(ApiError, match=said) as raised:
+            await client.apply(DAEMONSETS, Object, "refused", daemonset(**container), namespace="default")
+        assert (raised.value.code, raised.value.is_permanent) == (code, True)
 
 
-def test_webhook_that_cannot_be_called_is_no_permanent_refusal(cluster: Cluster) -> None:
+async def test_webhook_that_cannot_be_called_is_no_permanent_refusal(cluster: Cluster) -> None:
     webhook = {
         "name": "away.example.com",
         "clientConfig": {"url": "https://127.0.0.1:9/"},
@@ -183,7 +168,7 @@ def test_webhook_that_cannot_be_called_is_no_permanent_refusal(cluster: Cluster)
     manifest = json.dumps({**kind, "metadata": {"name": "away"}, "webhooks": [webhook]})
     cluster.kubectl("apply", "-f", "-", input=manifest)
 
-    async def test() -> None:
+    try:
         async with connect(cluster) as client:
             met: list[ApiError] = []
 
@@ -200,9 +185,6 @@ def test_webhook_that_cannot_be_called_is_no_permanent_refusal(cluster: Cluster)
                     await asyncio.sleep(0.1)
             assert "failed calling webhook" in met[0].message
             assert (met[0].code, met[0].status_reason, met[0].is_permanent) == (500, "InternalError", False)
-
-    try:
-        run(test())
     finally:
         cluster.kubectl("delete", kind["kind"], "away")
 
@@ -213,23 +195,20 @@ def access_with(cluster: Cluster, **changes: object) -> Access:
     return Access(**(values | changes))
 
 
-def test_token_is_read_again_when_the_server_refuses_it(cluster: Cluster, tmp_path: Path) -> None:
+async def test_token_is_read_again_when_the_server_refuses_it(cluster: Cluster, tmp_path: Path) -> None:
     cluster.kubectl("create", "serviceaccount", "caller")
     cluster.kubectl("create", "clusterrolebinding", "caller", "--clusterrole=view", "--serviceaccount=default:caller")
     token = tmp_path / "token"
     token.write_text("stale")
 
-    async def test() -> None:
-        async with Client(access_with(cluster, credentials=TokenFile(token))) as client:
-            with pytest.raises(ApiUnauthorizedError):
-                await client.fetch(NAMESPACES, Object, "default")
-            token.write_text(cluster.kubectl("create", "token", "caller").stdout.strip())
-            assert (await client.fetch(CONFIG_MAPS, Object, "kube-root-ca.crt", namespace="default")).metadata.uid
-
-    run(test())
+    async with Client(access_with(cluster, credentials=TokenFile(token))) as client:
+        with pytest.raises(ApiUnauthorizedError):
+            await client.fetch(NAMESPACES, Object, "default")
+        token.write_text(cluster.kubectl("create", "token", "caller").stdout.strip())
+        assert (await client.fetch(CONFIG_MAPS, Object, "kube-root-ca.crt", namespace="default")).metadata.uid
 
 
-def test_plugin_says_who_we_are_and_its_certificate_may_change(cluster: Cluster, tmp_path: Path) -> None:
+async def test_plugin_says_who_we_are_and_its_certificate_may_change(cluster: Cluster, tmp_path: Path) -> None:
     """A plugin that gives another user's certificate each time it runs; each runs out at once."""
     users = []
     for number in (1, 2):
@@ -250,14 +229,11 @@ def test_plugin_says_who_we_are_and_its_certificate_may_change(cluster: Cluster,
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(json.dumps(config))
 
-    async def test() -> None:
-        access = read_access({"PATH": os.environ["PATH"]}, kubeconfig=kubeconfig)
-        async with Client(access) as client:
-            for number in (1, 2):
-                with pytest.raises(ApiForbiddenError, match=f'User "plugged-{number}"'):
-                    await client.fetch(NAMESPACES, Object, "default")
-
-    run(test())
+    access = read_access({"PATH": os.environ["PATH"]}, kubeconfig=kubeconfig)
+    async with Client(access) as client:
+        for number in (1, 2):
+            with pytest.raises(ApiForbiddenError, match=f'User "plugged-{number}"'):
+                await client.fetch(NAMESPACES, Object, "default")
 
 
 class Proxy:
@@ -289,54 +265,42 @@ async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         await writer.wait_closed()
 
 
-def test_proxy_of_the_kubeconfig_is_used_and_the_server_still_verified(cluster: Cluster) -> None:
-    async def test() -> None:
-        proxy = Proxy()
-        server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-        async with server:
-            address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            async with Client(access_with(cluster, proxy=address)) as client:
-                assert (await client.fetch(NAMESPACES, Object, "default")).metadata.name == "default"
-            stranger = access_with(cluster, proxy=address, authority=make_self_signed("stranger").certificate)
-            async with Client(stranger) as client:
-                with pytest.raises(UntrustedServerError, match="certificate is not trusted"):
-                    await client.fetch(NAMESPACES, Object, "default")
-            await until(lambda: proxy.open == 0)
-        assert set(proxy.asked) == {f"127.0.0.1:{cluster.api_port}"}
-
-    run(test())
-
-
-def test_server_of_another_authority_is_not_talked_to(cluster: Cluster) -> None:
-    async def test() -> None:
-        stranger = access_with(cluster, authority=make_self_signed("stranger").certificate)
-        async with Client(stranger) as client:
-            with pytest.raises(UntrustedServerError, match="certificate is not trusted: unable to get local issuer"):
-                await client.fetch(NAMESPACES, Object, "default")
-        wrong_name = access_with(cluster, tls_server_name="elsewhere.example")
-        async with Client(wrong_name) as client:
-            with pytest.raises(UntrustedServerError, match="certificate is not trusted: Hostname mismatch"):
-                await client.fetch(NAMESPACES, Object, "default")
-        right_name = access_with(cluster, tls_server_name="kubernetes.default.svc")
-        async with Client(right_name) as client:
+async def test_proxy_of_the_kubeconfig_is_used_and_the_server_still_verified(cluster: Cluster) -> None:
+    proxy = Proxy()
+    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
+    async with server:
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with Client(access_with(cluster, proxy=address)) as client:
             assert (await client.fetch(NAMESPACES, Object, "default")).metadata.name == "default"
-
-    run(test())
-
-
-def test_nobody_is_nobody(cluster: Cluster) -> None:
-    async def test() -> None:
-        async with Client(access_with(cluster, credentials=FixedCredentials(ApiIdentity()))) as client:
-            with pytest.raises((ApiForbiddenError, ApiUnauthorizedError)):
+        stranger = access_with(cluster, proxy=address, authority=make_self_signed("stranger").certificate)
+        async with Client(stranger) as client:
+            with pytest.raises(UntrustedServerError, match="certificate is not trusted"):
                 await client.fetch(NAMESPACES, Object, "default")
+        await until(lambda: proxy.open == 0)
+    assert set(proxy.asked) == {f"127.0.0.1:{cluster.api_port}"}
 
-    run(test())
+
+async def test_server_of_another_authority_is_not_talked_to(cluster: Cluster) -> None:
+    stranger = access_with(cluster, authority=make_self_signed("stranger").certificate)
+    async with Client(stranger) as client:
+        with pytest.raises(UntrustedServerError, match="certificate is not trusted: unable to get local issuer"):
+            await client.fetch(NAMESPACES, Object, "default")
+    wrong_name = access_with(cluster, tls_server_name="elsewhere.example")
+    async with Client(wrong_name) as client:
+        with pytest.raises(UntrustedServerError, match="certificate is not trusted: Hostname mismatch"):
+            await client.fetch(NAMESPACES, Object, "default")
+    right_name = access_with(cluster, tls_server_name="kubernetes.default.svc")
+    async with Client(right_name) as client:
+        assert (await client.fetch(NAMESPACES, Object, "default")).metadata.name == "default"
 
 
-def test_impersonation_takes_the_rights_of_the_other(cluster: Cluster) -> None:
-    async def test() -> None:
-        async with Client(access_with(cluster, impersonation=(("Impersonate-User", "mallory"),))) as client:
-            with pytest.raises(ApiForbiddenError, match='User "mallory"'):
-                await client.fetch(NAMESPACES, Object, "default")
+async def test_nobody_is_nobody(cluster: Cluster) -> None:
+    async with Client(access_with(cluster, credentials=FixedCredentials(ApiIdentity()))) as client:
+        with pytest.raises((ApiForbiddenError, ApiUnauthorizedError)):
+            await client.fetch(NAMESPACES, Object, "default")
 
-    run(test())
+
+async def test_impersonation_takes_the_rights_of_the_other(cluster: Cluster) -> None:
+    async with Client(access_with(cluster, impersonation=(("Impersonate-User", "mallory"),))) as client:
+        with pytest.raises(ApiForbiddenError, match='User "mallory"'):
+            await client.fetch(NAMESPACES, Object, "default")

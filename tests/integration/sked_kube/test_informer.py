@@ -15,7 +15,7 @@ from schedkit.sked.kube.manager import Manager
 from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.resources import Resource
 from schedkit.sked.kube.workers import Controller
-from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until
+from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, running, until
 
 TURNS = 2
 UNICORNS = Resource("schedkit.test", "v1", "unicorns", "Unicorn")
@@ -42,64 +42,56 @@ def make_namespace(cluster: Cluster, name: str) -> str:
 
 
 @pytest.mark.parametrize("use_watch_list", [True, False], ids=["watchlist", "pages"])
-def test_informer_sees_what_is_there_and_what_happens(
+async def test_informer_sees_what_is_there_and_what_happens(
     cluster: Cluster, use_watch_list: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     namespace = make_namespace(cluster, "seen" if use_watch_list else "seen-in-pages")
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            for number in range(5):
-                await client.create(
-                    CONFIG_MAPS, ConfigMap, config_map(f"c{number}", namespace, v="0"), namespace=namespace
-                )
-            told: list[str] = []
-            informer = Informer(
-                client,
-                CONFIG_MAPS,
-                ConfigMap,
-                namespaces=[namespace],
-                field_selector="metadata.name!=kube-root-ca.crt",
-                use_watch_list=use_watch_list,
-                page_size=2,
-            )
-            informer.on_change(note(told))  # type: ignore[arg-type]
-            async with running(informer.run()):
-                await asyncio.wait_for(informer.wait_settled(), 60)
-                assert sorted(told) == [f"c{number}:->0" for number in range(5)]
-                told.clear()
-                await client.patch(CONFIG_MAPS, ConfigMap, "c1", {"data": {"v": "1"}}, namespace=namespace)
-                await client.delete(CONFIG_MAPS, "c2", namespace=namespace)
-                await client.create(CONFIG_MAPS, ConfigMap, config_map("new", namespace, v="9"), namespace=namespace)
-                await until(lambda: len(told) == 3)
-                assert told == ["c1:0>1", "c2:0>-", "new:->9"]
-                assert informer.trouble == ""
-
-    run(test())
+    async with connect(cluster) as client:
+        for number in range(5):
+            await client.create(CONFIG_MAPS, ConfigMap, config_map(f"c{number}", namespace, v="0"), namespace=namespace)
+        told: list[str] = []
+        informer = Informer(
+            client,
+            CONFIG_MAPS,
+            ConfigMap,
+            namespaces=[namespace],
+            field_selector="metadata.name!=kube-root-ca.crt",
+            use_watch_list=use_watch_list,
+            page_size=2,
+        )
+        informer.on_change(note(told))  # type: ignore[arg-type]
+        async with running(informer.run()):
+            await asyncio.wait_for(informer.wait_settled(), 60)
+            assert sorted(told) == [f"c{number}:->0" for number in range(5)]
+            told.clear()
+            await client.patch(CONFIG_MAPS, ConfigMap, "c1", {"data": {"v": "1"}}, namespace=namespace)
+            await client.delete(CONFIG_MAPS, "c2", namespace=namespace)
+            await client.create(CONFIG_MAPS, ConfigMap, config_map("new", namespace, v="9"), namespace=namespace)
+            await until(lambda: len(told) == 3)
+            assert told == ["c1:0>1", "c2:0>-", "new:->9"]
+            assert informer.trouble == ""
     assert "listing in pages" not in caplog.text, "this server offers WatchList"
 
 
-def test_selectors_and_namespaces_choose(cluster: Cluster) -> None:
+async def test_selectors_and_namespaces_choose(cluster: Cluster) -> None:
     first, second, third = (make_namespace(cluster, f"chosen-{number}") for number in range(3))
     for namespace in (first, second, third):
         cluster.kubectl("create", "configmap", "plain", "-n", namespace)
         cluster.kubectl("create", "configmap", "marked", "-n", namespace)
         cluster.kubectl("label", "configmap", "marked", "take=me", "-n", namespace)
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            some = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[first, second], label_selector="take=me")
-            every = Informer(client, CONFIG_MAPS, ConfigMap, label_selector="take=me")
-            async with running(some.run()), running(every.run()):
-                await asyncio.wait_for(some.wait_settled(), 60)
-                await asyncio.wait_for(every.wait_settled(), 60)
-                assert {str(item.metadata.key) for item in some.store} == {f"{first}/marked", f"{second}/marked"}
-                assert {item.metadata.namespace for item in every.store} == {first, second, third}
-                # An object that no longer matches is gone for who asked for matching ones.
-                cluster.kubectl("label", "configmap", "marked", "take-", "-n", first)
-                await until(lambda: len(some.store) == 1 and len(every.store) == 2)
-
-    run(test())
+    async with connect(cluster) as client:
+        some = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[first, second], label_selector="take=me")
+        every = Informer(client, CONFIG_MAPS, ConfigMap, label_selector="take=me")
+        async with running(some.run()), running(every.run()):
+            await asyncio.wait_for(some.wait_settled(), 60)
+            await asyncio.wait_for(every.wait_settled(), 60)
+            assert {str(item.metadata.key) for item in some.store} == {f"{first}/marked", f"{second}/marked"}
+            assert {item.metadata.namespace for item in every.store} == {first, second, third}
+            # An object that no longer matches is gone for who asked for matching ones.
+            cluster.kubectl("label", "configmap", "marked", "take-", "-n", first)
+            await until(lambda: len(some.store) == 1 and len(every.store) == 2)
 
 
 def install_unicorns(cluster: Cluster) -> None:
@@ -121,32 +113,29 @@ def install_unicorns(cluster: Cluster) -> None:
     cluster.kubectl("create", "-f", "-", input=json.dumps(one))
 
 
-def test_operator_works_without_an_optional_resource_and_finds_it_when_it_is_installed(
+async def test_operator_works_without_an_optional_resource_and_finds_it_when_it_is_installed(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def test() -> None:
-        async with connect(cluster) as client:
-            worked = asyncio.Event()
-
-            async def reconcile(_key: str) -> None:
-                worked.set()
-
-            queue: Queue[str] = Queue("work")
-            queue.add("some")
-            unicorns = Informer(client, UNICORNS, ConfigMap)
-            needed = Informer(client, CONFIG_MAPS, ConfigMap)
-            manager = Manager([needed], [Controller(queue, reconcile)], optional_informers=[unicorns])
-            async with running(manager.run()):
-                await asyncio.wait_for(worked.wait(), 60)
-                await until(lambda: unicorns.denied)
-                assert unicorns.denied == "watch unicorns: there is no such kind of object (404)"
-                assert manager.not_synced() == ""
-                await asyncio.to_thread(install_unicorns, cluster)
-                await until(lambda: unicorns.synced and not unicorns.denied)
-                assert [item.metadata.name for item in unicorns.store] == ["one"]
-
     caplog.set_level("INFO", "schedkit")
-    run(test())
+    async with connect(cluster) as client:
+        worked = asyncio.Event()
+
+        async def reconcile(_key: str) -> None:
+            worked.set()
+
+        queue: Queue[str] = Queue("work")
+        queue.add("some")
+        unicorns = Informer(client, UNICORNS, ConfigMap)
+        needed = Informer(client, CONFIG_MAPS, ConfigMap)
+        manager = Manager([needed], [Controller(queue, reconcile)], optional_informers=[unicorns])
+        async with running(manager.run()):
+            await asyncio.wait_for(worked.wait(), 60)
+            await until(lambda: unicorns.denied)
+            assert unicorns.denied == "watch unicorns: there is no such kind of object (404)"
+            assert manager.not_synced() == ""
+            await asyncio.to_thread(install_unicorns, cluster)
+            await until(lambda: unicorns.synced and not unicorns.denied)
+            assert [item.metadata.name for item in unicorns.store] == ["one"]
     assert caplog.text.count("watch interrupted") == 1, "told once, not at each attempt"
 
 
@@ -174,70 +163,62 @@ def compact(cluster: Cluster) -> None:
         assert answer.status == 200, answer.text
 
 
-def test_expired_history_is_read_anew_and_deletions_are_found(
+async def test_expired_history_is_read_anew_and_deletions_are_found(
     cluster: Cluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     namespace = make_namespace(cluster, "expired")
     for name in ("stays", "goes", "changes"):
         cluster.kubectl("create", "configmap", name, "--from-literal=v=0", "-n", namespace)
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            gate, told = Gate(), list[str]()
-            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], sleep=gate)
-            async with running(informer.run()):
-                await asyncio.wait_for(informer.wait_settled(), 60)
-                informer.on_change(note(told))  # type: ignore[arg-type]
-                await asyncio.to_thread(cluster.stop_component, API_SERVER)
-                await until(lambda: gate.waiting)
-                await asyncio.to_thread(cluster.start_component, API_SERVER)
-                told.clear()
-                await asyncio.to_thread(cluster.kubectl, "delete", "configmap", "goes", "-n", namespace)
-                patch = '{"data":{"v":"1"}}'
-                await asyncio.to_thread(cluster.kubectl, "patch", "configmap", "changes", "-p", patch, "-n", namespace)
-                await asyncio.to_thread(cluster.kubectl, "create", "configmap", "comes", "-n", namespace)
-                await asyncio.to_thread(cluster.stop_component, API_SERVER)
-                await asyncio.to_thread(compact, cluster)
-                await asyncio.to_thread(cluster.start_component, API_SERVER)
-                assert told == []
-                gate.open.set()
-                await until(lambda: len(told) >= 3)
-                assert sorted(told) == ["changes:0>1", "comes:->?", "goes:0>-"]
-
     caplog.set_level("INFO", "schedkit")
-    run(test())
+    async with connect(cluster) as client:
+        gate, told = Gate(), list[str]()
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], sleep=gate)
+        async with running(informer.run()):
+            await asyncio.wait_for(informer.wait_settled(), 60)
+            informer.on_change(note(told))  # type: ignore[arg-type]
+            await asyncio.to_thread(cluster.stop_component, API_SERVER)
+            await until(lambda: gate.waiting)
+            await asyncio.to_thread(cluster.start_component, API_SERVER)
+            told.clear()
+            await asyncio.to_thread(cluster.kubectl, "delete", "configmap", "goes", "-n", namespace)
+            patch = '{"data":{"v":"1"}}'
+            await asyncio.to_thread(cluster.kubectl, "patch", "configmap", "changes", "-p", patch, "-n", namespace)
+            await asyncio.to_thread(cluster.kubectl, "create", "configmap", "comes", "-n", namespace)
+            await asyncio.to_thread(cluster.stop_component, API_SERVER)
+            await asyncio.to_thread(compact, cluster)
+            await asyncio.to_thread(cluster.start_component, API_SERVER)
+            assert told == []
+            gate.open.set()
+            await until(lambda: len(told) >= 3)
+            assert sorted(told) == ["changes:0>1", "comes:->?", "goes:0>-"]
     assert "history is gone" in caplog.text
 
 
-def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: Cluster) -> None:
+async def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: Cluster) -> None:
     namespace = make_namespace(cluster, "restarted")
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
-            async with running(informer.run()):
-                for turn in range(TURNS):
-                    for number in range(10):
-                        name = f"t{turn}-{number}"
-                        await client.create(
-                            CONFIG_MAPS, ConfigMap, config_map(name, namespace, v="0"), namespace=namespace
-                        )
-                    restart = asyncio.gather(asyncio.to_thread(restart_api_server, cluster))
-                    # Writes go on while the server goes and comes: the client sends again what is safe to send.
-                    for number in range(0, 10, 3):
-                        patch = {"data": {"v": "1"}}
-                        await client.patch(CONFIG_MAPS, ConfigMap, f"t{turn}-{number}", patch, namespace=namespace)
-                    await restart
-                    await client.delete(CONFIG_MAPS, f"t{turn}-1", namespace=namespace)
-                expected = {
-                    f"t{turn}-{number}": {"v": "1" if number % 3 == 0 else "0"}
-                    for turn in range(TURNS)
-                    for number in range(10)
-                    if number != 1
-                }
-                await until(lambda: data_of(informer) == expected)
-
-    run(test())
+    async with connect(cluster) as client:
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+        async with running(informer.run()):
+            for turn in range(TURNS):
+                for number in range(10):
+                    name = f"t{turn}-{number}"
+                    await client.create(CONFIG_MAPS, ConfigMap, config_map(name, namespace, v="0"), namespace=namespace)
+                restart = asyncio.gather(asyncio.to_thread(restart_api_server, cluster))
+                # Writes go on while the server goes and comes: the client sends again what is safe to send.
+                for number in range(0, 10, 3):
+                    patch = {"data": {"v": "1"}}
+                    await client.patch(CONFIG_MAPS, ConfigMap, f"t{turn}-{number}", patch, namespace=namespace)
+                await restart
+                await client.delete(CONFIG_MAPS, f"t{turn}-1", namespace=namespace)
+            expected = {
+                f"t{turn}-{number}": {"v": "1" if number % 3 == 0 else "0"}
+                for turn in range(TURNS)
+                for number in range(10)
+                if number != 1
+            }
+            await until(lambda: data_of(informer) == expected)
 
 
 def restart_api_server(cluster: Cluster) -> None:
@@ -245,19 +226,16 @@ def restart_api_server(cluster: Cluster) -> None:
     cluster.start_component(API_SERVER)
 
 
-def test_wiped_cluster_is_an_empty_one(cluster: Cluster) -> None:
+async def test_wiped_cluster_is_an_empty_one(cluster: Cluster) -> None:
     """Versions start over; one from before means nothing any more."""
     namespace = make_namespace(cluster, "wiped")
     cluster.kubectl("create", "configmap", "lost", "-n", namespace)
 
-    async def test() -> None:
-        async with connect(cluster) as client:
-            informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
-            async with running(informer.run()):
-                await until(lambda: "lost" in data_of(informer))
-                await asyncio.to_thread(cluster.wipe_etcd)
-                await asyncio.to_thread(cluster.kubectl, "create", "namespace", namespace)
-                await asyncio.to_thread(cluster.kubectl, "create", "configmap", "found", "-n", namespace)
-                await until(lambda: set(data_of(informer)) == {"found"})
-
-    run(test())
+    async with connect(cluster) as client:
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+        async with running(informer.run()):
+            await until(lambda: "lost" in data_of(informer))
+            await asyncio.to_thread(cluster.wipe_etcd)
+            await asyncio.to_thread(cluster.kubectl, "create", "namespace", namespace)
+            await asyncio.to_thread(cluster.kubectl, "create", "configmap", "found", "-n", namespace)
+            await until(lambda: set(data_of(informer)) == {"found"})

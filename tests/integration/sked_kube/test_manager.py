@@ -20,7 +20,7 @@ from schedkit.sked.kube.queue import Queue
 from schedkit.sked.kube.serve import Server, make_health_application, make_metrics_application
 from schedkit.sked.kube.workers import Controller
 from tests.integration.clusters import read_objects
-from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, run, running, until
+from tests.integration.sked_kube.tools import CONFIG_MAPS, ConfigMap, config_map, connect, running, until
 
 HERE = Address("127.0.0.1", 0)
 
@@ -73,37 +73,33 @@ def has_copies(cluster: Cluster, namespace: str, *names: str) -> bool:
     return all(f"copy-{name}" in found for name in names)
 
 
-def test_operator_works_waits_its_turn_and_hands_over(cluster: Cluster) -> None:
+async def test_operator_works_waits_its_turn_and_hands_over(cluster: Cluster) -> None:
     cluster.kubectl("create", "namespace", "operated")
     create_original(cluster, "operated", "early")
 
-    async def test() -> None:
-        async with AsyncExitStack() as stack:
-            clients = [await stack.enter_async_context(connect(cluster)) for _ in range(2)]
-            registries = [MetricsRegistry(), MetricsRegistry()]
-            first, second = (
-                make_operator(client, registry, "operated")
-                for client, registry in zip(clients, registries, strict=True)
-            )
-            first_task = await stack.enter_async_context(running(first.run()))
-            await until(lambda: has_copies(cluster, "operated", "early"))
-            await stack.enter_async_context(running(second.run()))
-            await until(lambda: second.not_synced() == "")
-            assert (await ask(second.servers[0], "/readyz"))[0] == 200, "standing by is ready"
-            assert 'leader_election_master_status{name="copies"} 0' in registries[1].render().decode()
-            create_original(cluster, "operated", "later")
-            await until(lambda: has_copies(cluster, "operated", "early", "later"))
-            first.stop()
-            await asyncio.wait_for(first_task, 60)
-            create_original(cluster, "operated", "latest")
-            await until(lambda: has_copies(cluster, "operated", "latest"))
-            assert 'reconcile_total{controller="copies",result="error"} 0' in registries[1].render().decode()
-            second.stop()
-
-    run(test())
+    async with AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(connect(cluster)) for _ in range(2)]
+        registries = [MetricsRegistry(), MetricsRegistry()]
+        first, second = (
+            make_operator(client, registry, "operated") for client, registry in zip(clients, registries, strict=True)
+        )
+        first_task = await stack.enter_async_context(running(first.run()))
+        await until(lambda: has_copies(cluster, "operated", "early"))
+        await stack.enter_async_context(running(second.run()))
+        await until(lambda: second.not_synced() == "")
+        assert (await ask(second.servers[0], "/readyz"))[0] == 200, "standing by is ready"
+        assert 'leader_election_master_status{name="copies"} 0' in registries[1].render().decode()
+        create_original(cluster, "operated", "later")
+        await until(lambda: has_copies(cluster, "operated", "early", "later"))
+        first.stop()
+        await asyncio.wait_for(first_task, 60)
+        create_original(cluster, "operated", "latest")
+        await until(lambda: has_copies(cluster, "operated", "latest"))
+        assert 'reconcile_total{controller="copies",result="error"} 0' in registries[1].render().decode()
+        second.stop()
 
 
-def test_metrics_are_for_those_who_may(cluster: Cluster, tmp_path: Path) -> None:
+async def test_metrics_are_for_those_who_may(cluster: Cluster, tmp_path: Path) -> None:
     for account in ("scraper", "stranger"):
         cluster.kubectl("create", "serviceaccount", account)
     cluster.kubectl("create", "clusterrole", "metrics-reader", "--verb=get", "--non-resource-url=/metrics")
@@ -115,22 +111,19 @@ def test_metrics_are_for_those_who_may(cluster: Cluster, tmp_path: Path) -> None
     nobody = tmp_path / "nobody.kubeconfig"
     nobody.write_text(cluster.make_kubeconfig("nobody"))
 
-    async def test() -> None:
-        registry = MetricsRegistry()
-        registry.counter("things_total", "Things.").of().increase()
-        async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(connect(cluster))
-            application = make_metrics_application(registry, Gate(client))
-            context = make_self_signed_context("operator")
-            server = await stack.enter_async_context(Server("metrics", application, HERE, context))
-            assert (await ask(server, "/metrics"))[0] == 401
-            assert (await ask(server, "/metrics", "made-up"))[0] == 401
-            assert (await ask(server, "/metrics", stranger))[0] == 403
-            assert await ask(server, "/metrics", scraper) == (200, registry.render().decode())
-            # An operator that may not ask lets nobody in.
-            helpless = await stack.enter_async_context(connect(cluster, kubeconfig=nobody))
-            shut = make_metrics_application(registry, Gate(helpless))
-            other = await stack.enter_async_context(Server("metrics", shut, HERE, context))
-            assert (await ask(other, "/metrics", scraper))[0] == 503
-
-    run(test())
+    registry = MetricsRegistry()
+    registry.counter("things_total", "Things.").of().increase()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connect(cluster))
+        application = make_metrics_application(registry, Gate(client))
+        context = make_self_signed_context("operator")
+        server = await stack.enter_async_context(Server("metrics", application, HERE, context))
+        assert (await ask(server, "/metrics"))[0] == 401
+        assert (await ask(server, "/metrics", "made-up"))[0] == 401
+        assert (await ask(server, "/metrics", stranger))[0] == 403
+        assert await ask(server, "/metrics", scraper) == (200, registry.render().decode())
+        # An operator that may not ask lets nobody in.
+        helpless = await stack.enter_async_context(connect(cluster, kubeconfig=nobody))
+        shut = make_metrics_application(registry, Gate(helpless))
+        other = await stack.enter_async_context(Server("metrics", shut, HERE, context))
+        assert (await ask(other, "/metrics", scraper))[0] == 503

@@ -34,10 +34,6 @@ def connect(cluster: Cluster, *, kubeconfig: Path | None = None, registry: Metri
     return Client(read_access({}, kubeconfig=kubeconfig or cluster.admin_kubeconfig), registry=registry)
 
 
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(test)
-
-
 async def until(condition: Callable[[], object], what: str = "the condition") -> None:
     """Let the loop run until something is so; the bound is there to fail in, not to measure with."""
     try:

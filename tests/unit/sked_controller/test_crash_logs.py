@@ -93,37 +93,31 @@ async def say_busy(_request: web.Request) -> web.Response:
     return web.Response(text="starting\nerror: EBUSY\n")
 
 
-def test_each_end_is_asked_about_once_and_who_asked_is_woken() -> None:
-    async def test() -> None:
-        async with listening(say_busy) as (words, woken, asked):
-            assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE
-            assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE
-            await until(lambda: woken)
-            for _ in range(3):
-                assert words.complete(RESOURCE, FAILURE, CRASH, ()).message == f"{ENDED}: error: EBUSY"
-            assert (woken, len(asked)) == ([RESOURCE], 1)
-            assert asked[0].path == "/api/v1/namespaces/default/pods/pod/log"
-            chosen = {name: asked[0].query[name] for name in ("container", "previous", "tailLines")}
-            assert chosen == {"container": "scx", "previous": "true", "tailLines": "20"}
+async def test_each_end_is_asked_about_once_and_who_asked_is_woken() -> None:
+    async with listening(say_busy) as (words, woken, asked):
+        assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE
+        assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE
+        await until(lambda: woken)
+        for _ in range(3):
+            assert words.complete(RESOURCE, FAILURE, CRASH, ()).message == f"{ENDED}: error: EBUSY"
+        assert (woken, len(asked)) == ([RESOURCE], 1)
+        assert asked[0].path == "/api/v1/namespaces/default/pods/pod/log"
+        chosen = {name: asked[0].query[name] for name in ("container", "previous", "tailLines")}
+        assert chosen == {"container": "scx", "previous": "true", "tailLines": "20"}
 
-            again = Crash(CRASH.pod, CRASH.uid, CRASH.container, 5)
-            words.complete(RESOURCE, FAILURE, again, ())
-            await until(lambda: len(woken) == 2)
-            assert len(asked) == 2
-
-    asyncio.run(test())
+        again = Crash(CRASH.pod, CRASH.uid, CRASH.container, 5)
+        words.complete(RESOURCE, FAILURE, again, ())
+        await until(lambda: len(woken) == 2)
+        assert len(asked) == 2
 
 
-def test_what_was_told_before_stays_until_the_words_are_known() -> None:
-    async def test() -> None:
-        async with listening(say_busy) as (words, _woken, _asked):
-            told = replace(FAILURE, message=f"{ENDED}: error: EBUSY")
-            other = replace(FAILURE, message="the scheduler ended with status 2: oh")
-            elsewhere = replace(told, pod="another")
-            assert words.complete(RESOURCE, FAILURE, CRASH, (elsewhere, other, told)) == told
-            assert words.complete(RESOURCE, FAILURE, CRASH, (elsewhere, other)) == FAILURE
-
-    asyncio.run(test())
+async def test_what_was_told_before_stays_until_the_words_are_known() -> None:
+    async with listening(say_busy) as (words, _woken, _asked):
+        told = replace(FAILURE, message=f"{ENDED}: error: EBUSY")
+        other = replace(FAILURE, message="the scheduler ended with status 2: oh")
+        elsewhere = replace(told, pod="another")
+        assert words.complete(RESOURCE, FAILURE, CRASH, (elsewhere, other, told)) == told
+        assert words.complete(RESOURCE, FAILURE, CRASH, (elsewhere, other)) == FAILURE
 
 
 @pytest.mark.parametrize(
@@ -136,54 +130,47 @@ def test_what_was_told_before_stays_until_the_words_are_known() -> None:
         (web.Response(text="\n"), "says nothing"),
     ],
 )
-def test_log_that_cannot_be_read_is_said_in_a_word_and_not_asked_for_again(refusal: web.Response, why: str) -> None:
+async def test_log_that_cannot_be_read_is_said_in_a_word_and_not_asked_for_again(
+    refusal: web.Response, why: str
+) -> None:
     async def answer(_request: web.Request) -> web.Response:
         return refusal
 
-    async def test() -> None:
-        async with listening(answer) as (words, woken, asked):
-            words.complete(RESOURCE, FAILURE, CRASH, ())
-            await until(lambda: woken)
-            assert words.complete(RESOURCE, FAILURE, CRASH, ()).message == f"{ENDED}; its log {why}"
-            assert len(asked) == 1
-
-    asyncio.run(test())
+    async with listening(answer) as (words, woken, asked):
+        words.complete(RESOURCE, FAILURE, CRASH, ())
+        await until(lambda: woken)
+        assert words.complete(RESOURCE, FAILURE, CRASH, ()).message == f"{ENDED}; its log {why}"
+        assert len(asked) == 1
 
 
-def test_node_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_node_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SECONDS", 0.05)
 
     async def hang(_request: web.Request) -> web.Response:
         await asyncio.Event().wait()
         raise AssertionError("it never answers")
 
-    async def test() -> None:
-        async with listening(hang) as (words, woken, asked):
-            words.complete(RESOURCE, FAILURE, CRASH, ())
-            await until(lambda: woken)
-            assert words.complete(RESOURCE, FAILURE, CRASH, ()).message.endswith("could not be read: NoAnswer")
-            assert len(asked) == 1
-
-    asyncio.run(test())
+    async with listening(hang) as (words, woken, asked):
+        words.complete(RESOURCE, FAILURE, CRASH, ())
+        await until(lambda: woken)
+        assert words.complete(RESOURCE, FAILURE, CRASH, ()).message.endswith("could not be read: NoAnswer")
+        assert len(asked) == 1
 
 
-def test_pod_that_is_gone_is_forgotten_and_wakes_nobody() -> None:
-    async def test() -> None:
-        answered = asyncio.Event()
+async def test_pod_that_is_gone_is_forgotten_and_wakes_nobody() -> None:
+    answered = asyncio.Event()
 
-        async def wait(_request: web.Request) -> web.Response:
-            await answered.wait()
-            return web.Response(text="error: EBUSY\n")
+    async def wait(_request: web.Request) -> web.Response:
+        await answered.wait()
+        return web.Response(text="error: EBUSY\n")
 
-        async with listening(wait) as (words, woken, asked):
-            words.complete(RESOURCE, FAILURE, CRASH, ())
-            await until(lambda: asked)
-            words.forget(CRASH.uid)
-            answered.set()
-            other = Crash(Key("default", "other"), "uid-2", "scx", 1)
-            words.complete(Key("default", "two"), FAILURE, other, ())
-            await until(lambda: woken)
-            assert woken == [Key("default", "two")]
-            assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE
-
-    asyncio.run(test())
+    async with listening(wait) as (words, woken, asked):
+        words.complete(RESOURCE, FAILURE, CRASH, ())
+        await until(lambda: asked)
+        words.forget(CRASH.uid)
+        answered.set()
+        other = Crash(Key("default", "other"), "uid-2", "scx", 1)
+        words.complete(Key("default", "two"), FAILURE, other, ())
+        await until(lambda: woken)
+        assert woken == [Key("default", "two")]
+        assert words.complete(RESOURCE, FAILURE, CRASH, ()) == FAILURE

@@ -29,40 +29,34 @@ class Time:
         return NOON + timedelta(seconds=self.seconds)
 
 
-def test_token_file_is_read_again_after_a_while_or_when_it_was_refused(tmp_path: Path) -> None:
-    async def test() -> None:
-        time, path = Time(), tmp_path / "token"
-        path.write_text("one\n")
-        credentials = TokenFile(path, clock=time)
-        assert (await credentials.fetch()).authorization == "Bearer one"
-        path.write_text("two\n")
-        assert (await credentials.fetch()).authorization == "Bearer one"
-        time.seconds += 60
-        assert (await credentials.fetch()).authorization == "Bearer two"
-        path.write_text("three\n")
-        credentials.forget(await credentials.fetch())
-        assert (await credentials.fetch()).authorization == "Bearer three"
-
-    asyncio.run(test())
+async def test_token_file_is_read_again_after_a_while_or_when_it_was_refused(tmp_path: Path) -> None:
+    time, path = Time(), tmp_path / "token"
+    path.write_text("one\n")
+    credentials = TokenFile(path, clock=time)
+    assert (await credentials.fetch()).authorization == "Bearer one"
+    path.write_text("two\n")
+    assert (await credentials.fetch()).authorization == "Bearer one"
+    time.seconds += 60
+    assert (await credentials.fetch()).authorization == "Bearer two"
+    path.write_text("three\n")
+    credentials.forget(await credentials.fetch())
+    assert (await credentials.fetch()).authorization == "Bearer three"
 
 
-def test_token_file_that_vanishes_is_forgiven_until_the_token_is_refused(tmp_path: Path) -> None:
-    async def test() -> None:
-        time, path = Time(), tmp_path / "token"
-        path.write_text("one")
-        credentials = TokenFile(path, clock=time)
+async def test_token_file_that_vanishes_is_forgiven_until_the_token_is_refused(tmp_path: Path) -> None:
+    time, path = Time(), tmp_path / "token"
+    path.write_text("one")
+    credentials = TokenFile(path, clock=time)
+    await credentials.fetch()
+    path.unlink()
+    time.seconds += 60
+    assert (await credentials.fetch()).authorization == "Bearer one"
+    credentials.forget(await credentials.fetch())
+    with pytest.raises(ConfigError, match="cannot be read"):
         await credentials.fetch()
-        path.unlink()
-        time.seconds += 60
-        assert (await credentials.fetch()).authorization == "Bearer one"
-        credentials.forget(await credentials.fetch())
-        with pytest.raises(ConfigError, match="cannot be read"):
-            await credentials.fetch()
-        path.write_text(" \n")
-        with pytest.raises(ConfigError, match="is empty"):
-            await credentials.fetch()
-
-    asyncio.run(test())
+    path.write_text(" \n")
+    with pytest.raises(ConfigError, match="is empty"):
+        await credentials.fetch()
 
 
 def write_plugin(folder: Path, body: str) -> str:
@@ -77,58 +71,49 @@ def answer(version: str = V1, **status: object) -> str:
 
 
 @pytest.mark.parametrize("version", [V1, V1BETA1])
-def test_plugin_is_run_once_until_its_credential_expires(tmp_path: Path, version: str) -> None:
-    async def test() -> None:
-        time, count = Time(), tmp_path / "count"
-        expires = (NOON + timedelta(minutes=10)).isoformat()
-        text = answer(version, token="TOKEN", expirationTimestamp=expires).replace("TOKEN", "t-$n")
-        program = f"echo x >> {count}; n=$(grep -c x {count}); cat <<END\n{text}\nEND"
-        settings = Exec(write_plugin(tmp_path, program), version)
-        plugin = Plugin(settings, {"PATH": "/usr/bin:/bin"}, now=time.day)
-        answers = await asyncio.gather(*(plugin.fetch() for _ in range(5)))
-        assert {identity.authorization for identity in answers} == {"Bearer t-1"}
-        time.seconds = 569
-        assert (await plugin.fetch()).authorization == "Bearer t-1"
-        time.seconds = 571
-        assert (await plugin.fetch()).authorization == "Bearer t-2"
-        time.seconds = 0
-        refused = await plugin.fetch()
-        plugin.forget(refused)
-        assert (await plugin.fetch()).authorization == "Bearer t-3"
-        plugin.forget(refused)
-        assert (await plugin.fetch()).authorization == "Bearer t-3", "the refused one is not this one"
-
-    asyncio.run(test())
+async def test_plugin_is_run_once_until_its_credential_expires(tmp_path: Path, version: str) -> None:
+    time, count = Time(), tmp_path / "count"
+    expires = (NOON + timedelta(minutes=10)).isoformat()
+    text = answer(version, token="TOKEN", expirationTimestamp=expires).replace("TOKEN", "t-$n")
+    program = f"echo x >> {count}; n=$(grep -c x {count}); cat <<END\n{text}\nEND"
+    settings = Exec(write_plugin(tmp_path, program), version)
+    plugin = Plugin(settings, {"PATH": "/usr/bin:/bin"}, now=time.day)
+    answers = await asyncio.gather(*(plugin.fetch() for _ in range(5)))
+    assert {identity.authorization for identity in answers} == {"Bearer t-1"}
+    time.seconds = 569
+    assert (await plugin.fetch()).authorization == "Bearer t-1"
+    time.seconds = 571
+    assert (await plugin.fetch()).authorization == "Bearer t-2"
+    time.seconds = 0
+    refused = await plugin.fetch()
+    plugin.forget(refused)
+    assert (await plugin.fetch()).authorization == "Bearer t-3"
+    plugin.forget(refused)
+    assert (await plugin.fetch()).authorization == "Bearer t-3", "the refused one is not this one"
 
 
-def test_plugin_gets_its_arguments_its_variables_and_the_cluster(tmp_path: Path) -> None:
-    async def test() -> None:
-        told = tmp_path / "told"
-        program = f"echo \"$1 $WHO $KUBERNETES_EXEC_INFO\" > {told}; echo '{answer(token='t')}'"
-        settings = Exec(
-            write_plugin(tmp_path, program), V1, ["login"], [ExecVariable("WHO", "me")], provide_cluster_info=True
-        )
-        await Plugin(settings, {"PATH": "/usr/bin:/bin"}, cluster={"server": "https://here"}).fetch()
-        argument, who, information = told.read_text().split(" ", 2)
-        assert (argument, who) == ("login", "me")
-        assert json.loads(information) == {
-            "apiVersion": V1,
-            "kind": "ExecCredential",
-            "spec": {"interactive": False, "cluster": {"server": "https://here"}},
-        }
-
-    asyncio.run(test())
+async def test_plugin_gets_its_arguments_its_variables_and_the_cluster(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    program = f"echo \"$1 $WHO $KUBERNETES_EXEC_INFO\" > {told}; echo '{answer(token='t')}'"
+    settings = Exec(
+        write_plugin(tmp_path, program), V1, ["login"], [ExecVariable("WHO", "me")], provide_cluster_info=True
+    )
+    await Plugin(settings, {"PATH": "/usr/bin:/bin"}, cluster={"server": "https://here"}).fetch()
+    argument, who, information = told.read_text().split(" ", 2)
+    assert (argument, who) == ("login", "me")
+    assert json.loads(information) == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://here"}},
+    }
 
 
-def test_plugin_may_give_a_certificate(tmp_path: Path) -> None:
-    async def test() -> None:
-        pair = make_self_signed("me")
-        given = answer(clientCertificateData=pair.certificate.decode(), clientKeyData=pair.key.decode())
-        (tmp_path / "given").write_text(given)
-        settings = Exec(write_plugin(tmp_path, f"cat {tmp_path / 'given'}"), V1)
-        assert (await Plugin(settings, {"PATH": "/usr/bin:/bin"}).fetch()).certificate == pair
-
-    asyncio.run(test())
+async def test_plugin_may_give_a_certificate(tmp_path: Path) -> None:
+    pair = make_self_signed("me")
+    given = answer(clientCertificateData=pair.certificate.decode(), clientKeyData=pair.key.decode())
+    (tmp_path / "given").write_text(given)
+    settings = Exec(write_plugin(tmp_path, f"cat {tmp_path / 'given'}"), V1)
+    assert (await Plugin(settings, {"PATH": "/usr/bin:/bin"}).fetch()).certificate == pair
 
 
 @pytest.mark.parametrize(

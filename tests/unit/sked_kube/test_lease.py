@@ -136,140 +136,119 @@ async def elected(
 
 
 @pytest.mark.parametrize("free", [None, LeaseSpec()], ids=["created", "taken"])
-def test_time_to_renew_counts_from_the_last_renewal_that_was_sent(free: LeaseSpec | None) -> None:
+async def test_time_to_renew_counts_from_the_last_renewal_that_was_sent(free: LeaseSpec | None) -> None:
     """Its answer may come seconds later; for everybody else the lease runs since it arrived."""
+    server, clock = LeaseServer(free), ManualClock()
+    began = clock.now
 
-    async def test() -> None:
-        server, clock = LeaseServer(free), ManualClock()
-        began = clock.now
+    async def slow(method: str) -> None:
+        if method != "GET":
+            clock.now += 9
 
-        async def slow(method: str) -> None:
-            if method != "GET":
-                clock.now += 9
-
-        server.before = slow
-        async with elected(server, clock) as (elector, lead):
-            with pytest.raises(LeadershipLostError, match="not renewed in 10 s"):
-                await asyncio.wait_for(elector.run(lead), 30)
-        claims = [method for method in server.methods if method != "GET"]
-        assert claims == ["PATCH" if free else "POST", "PATCH"], (
-            "the claim and the release: no renewal is sent too late"
-        )
-        assert clock.now - 9 - began <= 10, "given up in time, before the release was answered"
-
-    asyncio.run(test())
+    server.before = slow
+    async with elected(server, clock) as (elector, lead):
+        with pytest.raises(LeadershipLostError, match="not renewed in 10 s"):
+            await asyncio.wait_for(elector.run(lead), 30)
+    claims = [method for method in server.methods if method != "GET"]
+    assert claims == ["PATCH" if free else "POST", "PATCH"], "the claim and the release: no renewal is sent too late"
+    assert clock.now - 9 - began <= 10, "given up in time, before the release was answered"
 
 
-def test_renewals_in_time_go_on() -> None:
-    async def test() -> None:
-        server, clock = LeaseServer(), ManualClock()
-        async with elected(server, clock) as (elector, lead):
-            running = asyncio.ensure_future(elector.run(lead))
-            await until(lambda: server.methods.count("PATCH") >= 20)
-            assert elector.holds
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-        assert server.holder == ""
-
-    asyncio.run(test())
+async def test_renewals_in_time_go_on() -> None:
+    server, clock = LeaseServer(), ManualClock()
+    async with elected(server, clock) as (elector, lead):
+        running = asyncio.ensure_future(elector.run(lead))
+        await until(lambda: server.methods.count("PATCH") >= 20)
+        assert elector.holds
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert server.holder == ""
 
 
-def test_passing_trouble_of_the_server_is_survived_and_lasting_is_not() -> None:
-    async def test() -> None:
-        class Troubled(LeaseServer):
-            refusals = 2
+async def test_passing_trouble_of_the_server_is_survived_and_lasting_is_not() -> None:
+    class Troubled(LeaseServer):
+        refusals = 2
 
-            async def __call__(self, request: web.Request) -> web.Response:
-                if request.method == "PATCH" and self.refusals:
-                    self.refusals -= 1
-                    return status(409, "Conflict")
-                return await super().__call__(request)
+        async def __call__(self, request: web.Request) -> web.Response:
+            if request.method == "PATCH" and self.refusals:
+                self.refusals -= 1
+                return status(409, "Conflict")
+            return await super().__call__(request)
 
-        server, clock = Troubled(), ManualClock()
-        async with elected(server, clock) as (elector, lead):
-            running = asyncio.ensure_future(elector.run(lead))
-            await until(lambda: server.methods.count("PATCH") >= 5)
-            assert not running.done()
-            server.refusals = 1000
-            with pytest.raises(LeadershipLostError, match="not renewed in 10 s: patch Lease n/l"):
-                await asyncio.wait_for(running, 30)
-
-    asyncio.run(test())
+    server, clock = Troubled(), ManualClock()
+    async with elected(server, clock) as (elector, lead):
+        running = asyncio.ensure_future(elector.run(lead))
+        await until(lambda: server.methods.count("PATCH") >= 5)
+        assert not running.done()
+        server.refusals = 1000
+        with pytest.raises(LeadershipLostError, match="not renewed in 10 s: patch Lease n/l"):
+            await asyncio.wait_for(running, 30)
 
 
-def test_leader_that_was_frozen_does_not_hold_the_lease_before_it_looks() -> None:
-    async def test() -> None:
-        server, clock, frozen = LeaseServer(), ManualClock(), asyncio.Event()
+async def test_leader_that_was_frozen_does_not_hold_the_lease_before_it_looks() -> None:
+    server, clock, frozen = LeaseServer(), ManualClock(), asyncio.Event()
 
-        async def sleep(_seconds: float) -> None:
-            await frozen.wait()
+    async def sleep(_seconds: float) -> None:
+        await frozen.wait()
 
-        async def lead() -> None:
-            await asyncio.Event().wait()
+    async def lead() -> None:
+        await asyncio.Event().wait()
 
-        async def slow(method: str) -> None:
-            clock.now += 5 if method == "POST" else 0
+    async def slow(method: str) -> None:
+        clock.now += 5 if method == "POST" else 0
 
-        server.before = slow
-        async with fake_client(server) as client:
-            elector = Elector(client, "l", "n", identity="us", clock=clock.time, sleep=sleep)
-            assert not elector.holds
-            sent = clock.now
-            running = asyncio.ensure_future(elector.run(lead))
-            await until(lambda: elector.leads)
-            assert elector.holds
-            clock.now = sent + 14.9
-            assert elector.holds
-            clock.now = sent + 15
-            assert (elector.leads, elector.holds) == (True, False), "others count from when it was sent, not answered"
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-            assert not elector.holds
-
-    asyncio.run(test())
+    server.before = slow
+    async with fake_client(server) as client:
+        elector = Elector(client, "l", "n", identity="us", clock=clock.time, sleep=sleep)
+        assert not elector.holds
+        sent = clock.now
+        running = asyncio.ensure_future(elector.run(lead))
+        await until(lambda: elector.leads)
+        assert elector.holds
+        clock.now = sent + 14.9
+        assert elector.holds
+        clock.now = sent + 15
+        assert (elector.leads, elector.holds) == (True, False), "others count from when it was sent, not answered"
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert not elector.holds
 
 
 @pytest.mark.parametrize("free", [None, LeaseSpec()], ids=["created", "taken"])
-def test_claim_that_is_under_way_when_the_program_ends_is_released(free: LeaseSpec | None) -> None:
-    async def test() -> None:
-        server, claiming, go = LeaseServer(free), asyncio.Event(), asyncio.Event()
+async def test_claim_that_is_under_way_when_the_program_ends_is_released(free: LeaseSpec | None) -> None:
+    server, claiming, go = LeaseServer(free), asyncio.Event(), asyncio.Event()
 
-        async def hold(method: str) -> None:
-            if method != "GET":
-                claiming.set()
-                await go.wait()
+    async def hold(method: str) -> None:
+        if method != "GET":
+            claiming.set()
+            await go.wait()
 
-        server.before = hold
-        async with elected(server, ManualClock()) as (elector, lead):
-            running = asyncio.ensure_future(elector.run(lead))
-            await claiming.wait()
-            running.cancel()
-            await asyncio.sleep(0.01)
-            go.set()
-            with pytest.raises(asyncio.CancelledError):
-                await asyncio.wait_for(running, 30)
-            assert not elector.leads
-        claims = [method for method in server.methods if method != "GET"]
-        assert claims == ["PATCH" if free else "POST", "PATCH"]
-        assert server.holder == ""
-
-    asyncio.run(test())
+    server.before = hold
+    async with elected(server, ManualClock()) as (elector, lead):
+        running = asyncio.ensure_future(elector.run(lead))
+        await claiming.wait()
+        running.cancel()
+        await asyncio.sleep(0.01)
+        go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(running, 30)
+        assert not elector.leads
+    claims = [method for method in server.methods if method != "GET"]
+    assert claims == ["PATCH" if free else "POST", "PATCH"]
+    assert server.holder == ""
 
 
-def test_end_does_not_wait_for_a_look_that_is_not_answered() -> None:
-    async def test() -> None:
-        server, looking = LeaseServer(), asyncio.Event()
+async def test_end_does_not_wait_for_a_look_that_is_not_answered() -> None:
+    server, looking = LeaseServer(), asyncio.Event()
 
-        async def hang(_method: str) -> None:
-            looking.set()
-            await asyncio.Event().wait()
+    async def hang(_method: str) -> None:
+        looking.set()
+        await asyncio.Event().wait()
 
-        server.before = hang
-        async with elected(server, ManualClock()) as (elector, lead):
-            running = asyncio.ensure_future(elector.run(lead))
-            await looking.wait()
-            running.cancel()
-            async with asyncio.timeout(2):  # less than it takes to wait for a claim
-                await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(test())
+    server.before = hang
+    async with elected(server, ManualClock()) as (elector, lead):
+        running = asyncio.ensure_future(elector.run(lead))
+        await looking.wait()
+        running.cancel()
+        async with asyncio.timeout(2):  # less than it takes to wait for a claim
+            await asyncio.gather(running, return_exceptions=True)

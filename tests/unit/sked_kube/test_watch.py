@@ -116,228 +116,184 @@ def act(*chunks: bytes) -> Callable[[Write], Awaitable[None]]:
 BEGINNING = line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(2)
 
 
-def test_lines_arrive_in_pieces_and_longer_than_any_buffer() -> None:
-    async def test() -> None:
-        long = line("MODIFIED", "a", 3, size=3, note="x" * 3_000_000)
-        text = BEGINNING + long + line("DELETED", "b", 4)
-        sizes = [1, 9, 1, 30, *([70_001] * 50)]
-        pieces = [text[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))]
-        server = Watched(act(*(piece for piece in pieces if piece)))
-        async with informed(server) as (_, told):
-            await until(lambda: len(told) >= 4)
-            assert told == ["->a0", "->b0", "a0>a3", "b0>-"]
-
-    asyncio.run(test())
+async def test_lines_arrive_in_pieces_and_longer_than_any_buffer() -> None:
+    long = line("MODIFIED", "a", 3, size=3, note="x" * 3_000_000)
+    text = BEGINNING + long + line("DELETED", "b", 4)
+    sizes = [1, 9, 1, 30, *([70_001] * 50)]
+    pieces = [text[sum(sizes[:at]) : sum(sizes[: at + 1])] for at in range(len(sizes))]
+    server = Watched(act(*(piece for piece in pieces if piece)))
+    async with informed(server) as (_, told):
+        await until(lambda: len(told) >= 4)
+        assert told == ["->a0", "->b0", "a0>a3", "b0>-"]
 
 
-def test_dropped_watch_goes_on_from_the_last_version_or_bookmark() -> None:
-    async def test() -> None:
-        bookmark = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "70"}}}).encode() + b"\n"
-        torn = line("ADDED", "never", 9)[:-20]
-        server = Watched(
-            act(BEGINNING + line("MODIFIED", "a", 8, 8) + torn), act(bookmark), act(line("ADDED", "c", 71))
-        )
-        async with informed(server) as (informer, told):
-            await until(lambda: len(server.queries) >= 4)
-            assert told == ["->a0", "->b0", "a0>a8", "->c0"]
-            assert informer.synced
-        beginning, second, third, fourth = server.queries[:4]
-        assert (beginning["sendInitialEvents"], beginning["resourceVersionMatch"]) == ("true", "NotOlderThan")
-        assert "resourceVersion" not in beginning
-        assert [query["resourceVersion"] for query in (second, third, fourth)] == ["8", "70", "71"]
-        assert all(300 <= int(query["timeoutSeconds"]) <= 600 for query in server.queries)
-
-    asyncio.run(test())
+async def test_dropped_watch_goes_on_from_the_last_version_or_bookmark() -> None:
+    bookmark = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "70"}}}).encode() + b"\n"
+    torn = line("ADDED", "never", 9)[:-20]
+    server = Watched(act(BEGINNING + line("MODIFIED", "a", 8, 8) + torn), act(bookmark), act(line("ADDED", "c", 71)))
+    async with informed(server) as (informer, told):
+        await until(lambda: len(server.queries) >= 4)
+        assert told == ["->a0", "->b0", "a0>a8", "->c0"]
+        assert informer.synced
+    beginning, second, third, fourth = server.queries[:4]
+    assert (beginning["sendInitialEvents"], beginning["resourceVersionMatch"]) == ("true", "NotOlderThan")
+    assert "resourceVersion" not in beginning
+    assert [query["resourceVersion"] for query in (second, third, fourth)] == ["8", "70", "71"]
+    assert all(300 <= int(query["timeoutSeconds"]) <= 600 for query in server.queries)
 
 
 @pytest.mark.parametrize("gone", [act(error(410, "Expired")), status(410, "Expired", "too old")])
-def test_expired_history_is_read_anew_and_what_was_deleted_meanwhile_is_told(
+async def test_expired_history_is_read_anew_and_what_was_deleted_meanwhile_is_told(
     gone: Callable[[Write], Awaitable[None]] | web.Response,
 ) -> None:
-    async def test() -> None:
-        again = line("ADDED", "b", 2) + line("ADDED", "c", 30) + end_of_beginning(40)
-        server = Watched(act(BEGINNING), gone, act(again))
-        async with informed(server) as (informer, told):
-            await until(lambda: len(told) >= 4)
-            assert told == ["->a0", "->b0", "->c0", "a0>-"], "b is as it was: nothing to tell"
-            assert len(informer.store) == 2
-
-    asyncio.run(test())
+    again = line("ADDED", "b", 2) + line("ADDED", "c", 30) + end_of_beginning(40)
+    server = Watched(act(BEGINNING), gone, act(again))
+    async with informed(server) as (informer, told):
+        await until(lambda: len(told) >= 4)
+        assert told == ["->a0", "->b0", "->c0", "a0>-"], "b is as it was: nothing to tell"
+        assert len(informer.store) == 2
 
 
-def test_beginning_that_breaks_off_deletes_nothing() -> None:
-    async def test() -> None:
-        again = act(line("ADDED", "a", 1))
-        whole = act(line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(9))
-        server = Watched(act(BEGINNING), act(error(410, "Expired")), again, whole)
-        async with informed(server) as (informer, told):
-            await until(lambda: len(server.queries) >= 5)
-            assert told == ["->a0", "->b0"]
-            assert len(informer.store) == 2
-
-    asyncio.run(test())
+async def test_beginning_that_breaks_off_deletes_nothing() -> None:
+    again = act(line("ADDED", "a", 1))
+    whole = act(line("ADDED", "a", 1) + line("ADDED", "b", 2) + end_of_beginning(9))
+    server = Watched(act(BEGINNING), act(error(410, "Expired")), again, whole)
+    async with informed(server) as (informer, told):
+        await until(lambda: len(server.queries) >= 5)
+        assert told == ["->a0", "->b0"]
+        assert len(informer.store) == 2
 
 
-def test_other_errors_of_a_watch_go_on_and_persistent_ones_begin_anew() -> None:
-    async def test() -> None:
-        server = Watched(act(BEGINNING), *(act(error(500, "InternalError")) for _ in range(3)), act(BEGINNING[:30]))
-        async with informed(server) as (_, told):
-            await until(lambda: len(server.queries) >= 6)
-            assert told == ["->a0", "->b0"]
-        assert [query.get("resourceVersion") for query in server.queries[:6]] == [None, "2", "2", "2", None, None]
-
-    asyncio.run(test())
+async def test_other_errors_of_a_watch_go_on_and_persistent_ones_begin_anew() -> None:
+    server = Watched(act(BEGINNING), *(act(error(500, "InternalError")) for _ in range(3)), act(BEGINNING[:30]))
+    async with informed(server) as (_, told):
+        await until(lambda: len(server.queries) >= 6)
+        assert told == ["->a0", "->b0"]
+    assert [query.get("resourceVersion") for query in server.queries[:6]] == [None, "2", "2", "2", None, None]
 
 
-def test_server_that_is_behind_after_it_lost_its_history_is_read_anew() -> None:
-    async def test() -> None:
-        cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-        body = {"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "details": {"causes": [cause]}}
-        behind = [web.json_response(body, status=504)]
-        lost = status(500, "InternalError", "etcd is away")
-        restored = line("ADDED", "b", 1, 5) + end_of_beginning(1)
-        server = Watched(act(BEGINNING), lost, act(restored), behind=behind)
-        async with informed(server) as (informer, told):
-            await until(lambda: len(told) >= 4)
-            assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
-            assert len(informer.store) == 1
-        assert server.checks == ["2"], "asked before it is watched on from there"
-        beginning, first, again = server.queries[:3]
-        assert (beginning.get("sendInitialEvents"), first.get("resourceVersion")) == ("true", "2")
-        assert (again.get("sendInitialEvents"), again.get("resourceVersion")) == ("true", None)
-
-    asyncio.run(test())
+async def test_server_that_is_behind_after_it_lost_its_history_is_read_anew() -> None:
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    body = {"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "details": {"causes": [cause]}}
+    behind = [web.json_response(body, status=504)]
+    lost = status(500, "InternalError", "etcd is away")
+    restored = line("ADDED", "b", 1, 5) + end_of_beginning(1)
+    server = Watched(act(BEGINNING), lost, act(restored), behind=behind)
+    async with informed(server) as (informer, told):
+        await until(lambda: len(told) >= 4)
+        assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
+        assert len(informer.store) == 1
+    assert server.checks == ["2"], "asked before it is watched on from there"
+    beginning, first, again = server.queries[:3]
+    assert (beginning.get("sendInitialEvents"), first.get("resourceVersion")) == ("true", "2")
+    assert (again.get("sendInitialEvents"), again.get("resourceVersion")) == ("true", None)
 
 
-def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
-    async def test() -> None:
-        lost = status(500, "InternalError", "etcd is away")
-        server = Watched(act(BEGINNING), lost, act(line("ADDED", "c", 3)))
-        async with informed(server) as (_, told):
-            await until(lambda: len(told) >= 3)
-            assert told == ["->a0", "->b0", "->c0"]
-        assert server.checks[0] == "2"
-        assert server.queries[2]["resourceVersion"] == "2"
-
-    asyncio.run(test())
+async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
+    lost = status(500, "InternalError", "etcd is away")
+    server = Watched(act(BEGINNING), lost, act(line("ADDED", "c", 3)))
+    async with informed(server) as (_, told):
+        await until(lambda: len(told) >= 3)
+        assert told == ["->a0", "->b0", "->c0"]
+    assert server.checks[0] == "2"
+    assert server.queries[2]["resourceVersion"] == "2"
 
 
-def test_server_without_watch_list_is_listed_in_pages() -> None:
-    async def test() -> None:
-        pages: dict[str, object] = {
-            "": {"metadata": {"continue": "x"}, "items": [json.loads(line("", "a", 1))["object"]]},
-            "x": {"metadata": {"resourceVersion": "5"}, "items": [json.loads(line("", "b", 2))["object"]]},
-        }
-        refused = status(422, "Invalid", "sendInitialEvents is forbidden")
-        server = Watched(refused, act(line("ADDED", "c", 6)), pages=pages)
-        async with informed(server, page_size=1) as (informer, told):
-            await until(lambda: len(told) >= 3)
-            assert told == ["->a0", "->b0", "->c0"]
-            assert informer.synced
-        assert [query.get("limit") for query in server.queries[1:3]] == ["1", "1"]
-        assert server.queries[3]["resourceVersion"] == "5"
-        assert "sendInitialEvents" not in server.queries[3]
-
-    asyncio.run(test())
+async def test_server_without_watch_list_is_listed_in_pages() -> None:
+    pages: dict[str, object] = {
+        "": {"metadata": {"continue": "x"}, "items": [json.loads(line("", "a", 1))["object"]]},
+        "x": {"metadata": {"resourceVersion": "5"}, "items": [json.loads(line("", "b", 2))["object"]]},
+    }
+    refused = status(422, "Invalid", "sendInitialEvents is forbidden")
+    server = Watched(refused, act(line("ADDED", "c", 6)), pages=pages)
+    async with informed(server, page_size=1) as (informer, told):
+        await until(lambda: len(told) >= 3)
+        assert told == ["->a0", "->b0", "->c0"]
+        assert informer.synced
+    assert [query.get("limit") for query in server.queries[1:3]] == ["1", "1"]
+    assert server.queries[3]["resourceVersion"] == "5"
+    assert "sendInitialEvents" not in server.queries[3]
 
 
-def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def endless(write: Write) -> None:
         await write(line("ADDED", "a", 1))
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
-        server = Watched(endless, pages=pages)
-        async with informed(server) as (informer, told):
-            await informer.wait_settled()
-            assert told == ["->a0", "a0>-"]
-
     monkeypatch.setattr(watch, "BEGINNING_SECONDS", 0.05)
-    asyncio.run(test())
+    pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
+    server = Watched(endless, pages=pages)
+    async with informed(server) as (informer, told):
+        await informer.wait_settled()
+        assert told == ["->a0", "a0>-"]
 
 
-def test_pages_that_expire_under_way_are_fetched_in_one_piece() -> None:
-    async def test() -> None:
-        item = json.loads(line("", "a", 1))["object"]
+async def test_pages_that_expire_under_way_are_fetched_in_one_piece() -> None:
+    item = json.loads(line("", "a", 1))["object"]
 
-        class Expiring(Watched):
-            async def __call__(self, request: web.Request) -> web.StreamResponse:
-                if "watch" in request.query or "continue" in request.query:
-                    return await super().__call__(request)
-                self.queries.append(dict(request.query))
-                more = {"continue": "x"} if "limit" in request.query else {"resourceVersion": "7"}
-                return web.json_response({"metadata": more, "items": [item]})
+    class Expiring(Watched):
+        async def __call__(self, request: web.Request) -> web.StreamResponse:
+            if "watch" in request.query or "continue" in request.query:
+                return await super().__call__(request)
+            self.queries.append(dict(request.query))
+            more = {"continue": "x"} if "limit" in request.query else {"resourceVersion": "7"}
+            return web.json_response({"metadata": more, "items": [item]})
 
-        server = Expiring(pages={"x": status(410, "Expired", "continue parameter is too old")})
-        async with informed(server, use_watch_list=False) as (informer, told):
-            await informer.wait_settled()
-            assert told == ["->a0"]
-        assert "limit" not in server.queries[2]
-
-    asyncio.run(test())
+    server = Expiring(pages={"x": status(410, "Expired", "continue parameter is too old")})
+    async with informed(server, use_watch_list=False) as (informer, told):
+        await informer.wait_settled()
+        assert told == ["->a0"]
+    assert "limit" not in server.queries[2]
 
 
-def test_object_that_does_not_fit_is_left_out_and_not_taken_for_deleted(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "a", 4, size="huge", note="x")
-        again = line("ADDED", "a", 4, size="huge") + line("ADDED", "b", 2) + end_of_beginning(9)
-        server = Watched(act(BEGINNING + odd + error(410, "Expired")), act(again + line("MODIFIED", "b", 10, 7)))
-        async with informed(server) as (informer, told):
-            await until(lambda: "b0>b7" in told)
-            assert told == ["->a0", "->b0", "b0>b7"]
-            assert informer.store.get("n", "a") is not None
-        assert caplog.text.count("object left out") == 1, "said once, not with each of its versions"
-
-    asyncio.run(test())
+async def test_object_that_does_not_fit_is_left_out_and_not_taken_for_deleted(caplog: pytest.LogCaptureFixture) -> None:
+    odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "a", 4, size="huge", note="x")
+    again = line("ADDED", "a", 4, size="huge") + line("ADDED", "b", 2) + end_of_beginning(9)
+    server = Watched(act(BEGINNING + odd + error(410, "Expired")), act(again + line("MODIFIED", "b", 10, 7)))
+    async with informed(server) as (informer, told):
+        await until(lambda: "b0>b7" in told)
+        assert told == ["->a0", "->b0", "b0>b7"]
+        assert informer.store.get("n", "a") is not None
+    assert caplog.text.count("object left out") == 1, "said once, not with each of its versions"
 
 
-def test_failing_handler_does_not_stop_the_informer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_failing_handler_does_not_stop_the_informer(caplog: pytest.LogCaptureFixture) -> None:
     def fail(_old: Thing | None, _new: Thing | None) -> None:
         raise ZeroDivisionError
 
-    async def test() -> None:
-        async with informed(Watched(act(BEGINNING))) as (informer, told):
-            informer.on_change(fail)
-            await until(lambda: len(told) == 2)
-        assert "handler failed" in caplog.text
-
-    asyncio.run(test())
+    async with informed(Watched(act(BEGINNING))) as (informer, told):
+        informer.on_change(fail)
+        await until(lambda: len(told) == 2)
+    assert "handler failed" in caplog.text
 
 
-def test_version_alone_tells_nothing_and_recreated_object_does() -> None:
-    async def test() -> None:
-        recreated = line("ADDED", "a", 9).replace(b'"uid": "a"', b'"uid": "other"')
-        server = Watched(act(BEGINNING + line("MODIFIED", "a", 3) + recreated))
-        async with informed(server) as (informer, told):
-            await until(lambda: len(told) >= 3)
-            assert told == ["->a0", "->b0", "a0>a0"]
-            stored = informer.store.get("n", "a")
-            assert stored is not None
-            assert stored.metadata.uid == "other"
-
-    asyncio.run(test())
+async def test_version_alone_tells_nothing_and_recreated_object_does() -> None:
+    recreated = line("ADDED", "a", 9).replace(b'"uid": "a"', b'"uid": "other"')
+    server = Watched(act(BEGINNING + line("MODIFIED", "a", 3) + recreated))
+    async with informed(server) as (informer, told):
+        await until(lambda: len(told) >= 3)
+        assert told == ["->a0", "->b0", "a0>a0"]
+        stored = informer.store.get("n", "a")
+        assert stored is not None
+        assert stored.metadata.uid == "other"
 
 
-def test_what_transform_cuts_off_is_neither_kept_nor_compared() -> None:
+async def test_what_transform_cuts_off_is_neither_kept_nor_compared() -> None:
     def shrink(thing: Thing) -> Thing:
         return Thing(msgspec.structs.replace(thing.metadata, annotations={}), thing.size)
 
-    async def test() -> None:
-        chatter = line("MODIFIED", "a", 3, note="long") + line("MODIFIED", "a", 4, note="longer")
-        server = Watched(act(BEGINNING + chatter + line("ADDED", "end", 5)))
-        async with fake_client(server) as client:
-            informer = Informer(client, THINGS, Thing, transform=shrink, sleep=Naps())
-            names: list[str] = []
-            informer.on_change(lambda _, new: names.append(new.metadata.name if new else "-"))
-            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-                task = group.create_task(informer.run())
-                await until(lambda: "end" in names)
-                task.cancel()
-            assert names == ["a", "b", "end"]
-            assert not any(thing.metadata.annotations for thing in informer.store)
-
-    asyncio.run(test())
+    chatter = line("MODIFIED", "a", 3, note="long") + line("MODIFIED", "a", 4, note="longer")
+    server = Watched(act(BEGINNING + chatter + line("ADDED", "end", 5)))
+    async with fake_client(server) as client:
+        informer = Informer(client, THINGS, Thing, transform=shrink, sleep=Naps())
+        names: list[str] = []
+        informer.on_change(lambda _, new: names.append(new.metadata.name if new else "-"))
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+            task = group.create_task(informer.run())
+            await until(lambda: "end" in names)
+            task.cancel()
+        assert names == ["a", "b", "end"]
+        assert not any(thing.metadata.annotations for thing in informer.store)
 
 
 class HeldNaps(Naps):
@@ -352,28 +308,22 @@ class HeldNaps(Naps):
         await self.over.wait()
 
 
-def test_trouble_is_told_until_it_is_over() -> None:
-    async def test() -> None:
-        refused = [status(403, "Forbidden", "you may not") for _ in range(3)]
-        server, naps = Watched(*refused, act(BEGINNING)), HeldNaps()
-        async with informed(server, naps=naps) as (informer, _):
-            await until(lambda: informer.trouble)
-            assert "you may not" in informer.trouble
-            naps.over.set()
-            await informer.wait_settled()
-            assert informer.trouble == ""
-
-    asyncio.run(test())
+async def test_trouble_is_told_until_it_is_over() -> None:
+    refused = [status(403, "Forbidden", "you may not") for _ in range(3)]
+    server, naps = Watched(*refused, act(BEGINNING)), HeldNaps()
+    async with informed(server, naps=naps) as (informer, _):
+        await until(lambda: informer.trouble)
+        assert "you may not" in informer.trouble
+        naps.over.set()
+        await informer.wait_settled()
+        assert informer.trouble == ""
 
 
-def test_trouble_that_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED + 3)]
-        async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
-            await informer.wait_settled()
-
+async def test_trouble_that_goes_on_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "schedkit")
-    asyncio.run(test())
+    refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED + 3)]
+    async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
+        await informer.wait_settled()
     assert caplog.text.count("watch interrupted") == 1
 
 
@@ -384,180 +334,150 @@ def is_growing(delays: list[float]) -> bool:
 
 
 @pytest.mark.parametrize("use_watch_list", [True, False], ids=["watchlist", "pages"])
-def test_history_that_expires_again_and_again_is_read_less_and_less_often(use_watch_list: bool) -> None:
-    async def test() -> None:
-        pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "2"}, "items": None}}
-        beginning = BEGINNING if use_watch_list else b""
-        server = Watched(*(act(beginning + error(410, "Expired")) for _ in range(10)), pages=pages)
-        naps = Naps()
-        async with informed(server, naps=naps, use_watch_list=use_watch_list):
-            await until(lambda: len(naps.seconds) >= 10)
-            assert is_growing(naps.seconds)
-            assert naps.seconds[-1] >= RECONNECT_CAP_SECONDS / 2
-
-    asyncio.run(test())
+async def test_history_that_expires_again_and_again_is_read_less_and_less_often(use_watch_list: bool) -> None:
+    pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "2"}, "items": None}}
+    beginning = BEGINNING if use_watch_list else b""
+    server = Watched(*(act(beginning + error(410, "Expired")) for _ in range(10)), pages=pages)
+    naps = Naps()
+    async with informed(server, naps=naps, use_watch_list=use_watch_list):
+        await until(lambda: len(naps.seconds) >= 10)
+        assert is_growing(naps.seconds)
+        assert naps.seconds[-1] >= RECONNECT_CAP_SECONDS / 2
 
 
-def test_watch_that_ends_after_each_line_is_opened_less_and_less_often() -> None:
-    async def test() -> None:
-        naps = Naps()
-        server = Watched(act(BEGINNING), *(act(line("MODIFIED", "a", 3 + number, number)) for number in range(8)))
-        async with informed(server, naps=naps) as (informer, told):
-            await until(lambda: len(naps.seconds) >= 9)
-            assert is_growing(naps.seconds)
-            assert len(told) == 9, "not one change is lost by it"
-            assert informer.trouble == ""
-
-    asyncio.run(test())
+async def test_watch_that_ends_after_each_line_is_opened_less_and_less_often() -> None:
+    naps = Naps()
+    server = Watched(act(BEGINNING), *(act(line("MODIFIED", "a", 3 + number, number)) for number in range(8)))
+    async with informed(server, naps=naps) as (informer, told):
+        await until(lambda: len(naps.seconds) >= 9)
+        assert is_growing(naps.seconds)
+        assert len(told) == 9, "not one change is lost by it"
+        assert informer.trouble == ""
 
 
-def test_watch_that_was_open_for_a_while_is_opened_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_watch_that_was_open_for_a_while_is_opened_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     async def steady(write: Write) -> None:
         await write(line("MODIFIED", "a", 3))
         await asyncio.sleep(0.1)
 
-    async def test() -> None:
-        naps = Naps()
-        refused = [status(500, "InternalError", "etcd is away") for _ in range(5)]
-        async with informed(Watched(*refused, act(BEGINNING), steady), naps=naps):
-            await until(lambda: len(naps.seconds) >= 7)
-        assert is_growing(naps.seconds[:6])
-        assert naps.seconds[6] <= RECONNECT_BASE_SECONDS
-
     monkeypatch.setattr(watch, "STEADY_SECONDS", 0.05)
-    asyncio.run(test())
+    naps = Naps()
+    refused = [status(500, "InternalError", "etcd is away") for _ in range(5)]
+    async with informed(Watched(*refused, act(BEGINNING), steady), naps=naps):
+        await until(lambda: len(naps.seconds) >= 7)
+    assert is_growing(naps.seconds[:6])
+    assert naps.seconds[6] <= RECONNECT_BASE_SECONDS
 
 
 @pytest.mark.parametrize(("code", "asked", "waited"), [(429, "5", 5), (503, "7", 7), (429, "86400", 300)])
-def test_refused_watch_waits_for_as_long_as_the_server_asks(code: int, asked: str, waited: float) -> None:
-    async def test() -> None:
-        naps = Naps()
-        reason = "TooManyRequests" if code == 429 else "ServiceUnavailable"
-        refused = [status(code, reason, Retry_After=asked) for _ in range(2)]
-        async with informed(Watched(act(BEGINNING), *refused), naps=naps) as (informer, _):
-            await until(lambda: len(naps.seconds) >= 3)
-            assert informer.synced
-        assert naps.seconds[0] <= RECONNECT_BASE_SECONDS
-        for delay in naps.seconds[1:3]:
-            assert waited < delay <= waited + 4 * RECONNECT_BASE_SECONDS, "jitter comes on top"
-
-    asyncio.run(test())
+async def test_refused_watch_waits_for_as_long_as_the_server_asks(code: int, asked: str, waited: float) -> None:
+    naps = Naps()
+    reason = "TooManyRequests" if code == 429 else "ServiceUnavailable"
+    refused = [status(code, reason, Retry_After=asked) for _ in range(2)]
+    async with informed(Watched(act(BEGINNING), *refused), naps=naps) as (informer, _):
+        await until(lambda: len(naps.seconds) >= 3)
+        assert informer.synced
+    assert naps.seconds[0] <= RECONNECT_BASE_SECONDS
+    for delay in naps.seconds[1:3]:
+        assert waited < delay <= waited + 4 * RECONNECT_BASE_SECONDS, "jitter comes on top"
 
 
-def test_retry_after_in_the_midst_of_a_watch_is_kept() -> None:
-    async def test() -> None:
-        naps = Naps()
-        details = {"retryAfterSeconds": 9}
-        said = {"code": 504, "reason": "Timeout", "message": "not yet", "details": details}
-        end = json.dumps({"type": "ERROR", "object": said}).encode() + b"\n"
-        async with informed(Watched(act(BEGINNING + end)), naps=naps):
-            await until(lambda: naps.seconds)
-        assert 9 < naps.seconds[0] <= 9 + RECONNECT_BASE_SECONDS
-
-    asyncio.run(test())
+async def test_retry_after_in_the_midst_of_a_watch_is_kept() -> None:
+    naps = Naps()
+    details = {"retryAfterSeconds": 9}
+    said = {"code": 504, "reason": "Timeout", "message": "not yet", "details": details}
+    end = json.dumps({"type": "ERROR", "object": said}).encode() + b"\n"
+    async with informed(Watched(act(BEGINNING + end)), naps=naps):
+        await until(lambda: naps.seconds)
+    assert 9 < naps.seconds[0] <= 9 + RECONNECT_BASE_SECONDS
 
 
-def test_resource_that_does_not_exist_is_told_once_asked_for_rarely_and_found_when_it_comes(
+async def test_resource_that_does_not_exist_is_told_once_asked_for_rarely_and_found_when_it_comes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def test() -> None:
-        missing = [status(404, "NotFound", "no such resource") for _ in range(20)]
-        installed = asyncio.Event()
-
-        async def begin(write: Write) -> None:
-            await installed.wait()
-            await write(BEGINNING)
-
-        naps = Naps()
-        seen: list[tuple[str, bool]] = []
-        async with informed(Watched(*missing, begin), naps=naps) as (informer, told):
-            informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
-            await until(lambda: len(naps.seconds) == 20)
-            await asyncio.wait_for(informer.wait_settled(), 30)
-            assert not informer.synced
-            installed.set()
-            await until(lambda: informer.synced)
-            assert seen == [("watch things: no such resource (404)", False), ("", False), ("", True)]
-            assert told == ["->a0", "->b0"]
-        assert is_growing(naps.seconds[:20])
-
     caplog.set_level("INFO", "schedkit")
-    asyncio.run(test())
+    missing = [status(404, "NotFound", "no such resource") for _ in range(20)]
+    installed = asyncio.Event()
+
+    async def begin(write: Write) -> None:
+        await installed.wait()
+        await write(BEGINNING)
+
+    naps = Naps()
+    seen: list[tuple[str, bool]] = []
+    async with informed(Watched(*missing, begin), naps=naps) as (informer, told):
+        informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
+        await until(lambda: len(naps.seconds) == 20)
+        await asyncio.wait_for(informer.wait_settled(), 30)
+        assert not informer.synced
+        installed.set()
+        await until(lambda: informer.synced)
+        assert seen == [("watch things: no such resource (404)", False), ("", False), ("", True)]
+        assert told == ["->a0", "->b0"]
+    assert is_growing(naps.seconds[:20])
     assert caplog.text.count("watch interrupted") == 1
 
 
-def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
-    async def test() -> None:
-        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED)]
-        granted = asyncio.Event()
+async def test_right_that_is_missing_for_long_is_told_and_so_is_its_return() -> None:
+    refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED)]
+    granted = asyncio.Event()
 
-        async def begin(write: Write) -> None:
-            await granted.wait()
-            await write(BEGINNING)
+    async def begin(write: Write) -> None:
+        await granted.wait()
+        await write(BEGINNING)
 
-        seen: list[tuple[str, bool]] = []
-        async with informed(Watched(*refused, begin)) as (informer, told):
-            informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
-            await informer.wait_settled()
-            assert not informer.synced
-            granted.set()
-            await until(lambda: informer.synced)
-            assert seen == [("watch things: you may not (403)", False), ("", False), ("", True)]
-            assert told == ["->a0", "->b0"]
-
-    asyncio.run(test())
+    seen: list[tuple[str, bool]] = []
+    async with informed(Watched(*refused, begin)) as (informer, told):
+        informer.on_sync_change(lambda: seen.append((informer.denied, informer.synced)))
+        await informer.wait_settled()
+        assert not informer.synced
+        granted.set()
+        await until(lambda: informer.synced)
+        assert seen == [("watch things: you may not (403)", False), ("", False), ("", True)]
+        assert told == ["->a0", "->b0"]
 
 
-def test_refusals_of_a_server_that_has_just_started_are_not_believed() -> None:
-    async def test() -> None:
-        refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED - 1)]
-        seen: list[str] = []
-        async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
-            informer.on_sync_change(lambda: seen.append(informer.denied))
-            await informer.wait_settled()
-            assert seen == [""]
-
-    asyncio.run(test())
+async def test_refusals_of_a_server_that_has_just_started_are_not_believed() -> None:
+    refused = [status(403, "Forbidden", "you may not") for _ in range(DENIALS_BELIEVED - 1)]
+    seen: list[str] = []
+    async with informed(Watched(*refused, act(BEGINNING))) as (informer, _):
+        informer.on_sync_change(lambda: seen.append(informer.denied))
+        await informer.wait_settled()
+        assert seen == [""]
 
 
-def test_object_that_does_not_fit_is_named_until_it_fits_or_goes() -> None:
-    async def test() -> None:
-        odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "b", 4, size="huge")
-        odd += line("ADDED", "c", 5, size="huge")
-        mended = line("MODIFIED", "a", 6) + line("DELETED", "b", 7, size="huge")
-        again = line("ADDED", "a", 6) + end_of_beginning(9)
-        more = asyncio.Event()
+async def test_object_that_does_not_fit_is_named_until_it_fits_or_goes() -> None:
+    odd = line("MODIFIED", "a", 3, size="huge") + line("MODIFIED", "b", 4, size="huge")
+    odd += line("ADDED", "c", 5, size="huge")
+    mended = line("MODIFIED", "a", 6) + line("DELETED", "b", 7, size="huge")
+    again = line("ADDED", "a", 6) + end_of_beginning(9)
+    more = asyncio.Event()
 
-        async def play(write: Write) -> None:
-            await write(BEGINNING + odd)
-            await more.wait()
-            await write(mended + error(410, "Expired"))
+    async def play(write: Write) -> None:
+        await write(BEGINNING + odd)
+        await more.wait()
+        await write(mended + error(410, "Expired"))
 
-        async with informed(Watched(play, act(again))) as (informer, _):
-            names: list[str] = []
-            informer.on_unreadable(lambda key: names.append(key.name))
-            await until(lambda: len(informer.unreadable) == 3)
-            assert "size" in informer.unreadable[Key("n", "a")].error
-            assert informer.unreadable[Key("n", "a")].metadata.resource_version == "3"
-            more.set()
-            await until(lambda: not informer.unreadable)
-            assert names[:4] == ["a", "b", "c", "a"]
-
-    asyncio.run(test())
+    async with informed(Watched(play, act(again))) as (informer, _):
+        names: list[str] = []
+        informer.on_unreadable(lambda key: names.append(key.name))
+        await until(lambda: len(informer.unreadable) == 3)
+        assert "size" in informer.unreadable[Key("n", "a")].error
+        assert informer.unreadable[Key("n", "a")].metadata.resource_version == "3"
+        more.set()
+        await until(lambda: not informer.unreadable)
+        assert names[:4] == ["a", "b", "c", "a"]
 
 
-def test_connection_that_says_nothing_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_that_says_nothing_is_left_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(write: Write) -> None:
         await write(BEGINNING)
         await asyncio.Event().wait()
 
-    async def test() -> None:
-        server = Watched(silent, act(line("DELETED", "b", 5)))
-        async with informed(server) as (informer, told):
-            await until(lambda: len(told) >= 3)
-            assert told == ["->a0", "->b0", "b0>-"]
-            assert informer.trouble == ""
-        assert server.queries[1]["resourceVersion"] == "2"
-
     monkeypatch.setattr(watch, "QUIET_SECONDS", 0.05)
-    asyncio.run(test())
+    server = Watched(silent, act(line("DELETED", "b", 5)))
+    async with informed(server) as (informer, told):
+        await until(lambda: len(told) >= 3)
+        assert told == ["->a0", "->b0", "b0>-"]
+        assert informer.trouble == ""
+    assert server.queries[1]["resourceVersion"] == "2"

@@ -33,119 +33,105 @@ class Bench:
         return next(line.removeprefix(start) for line in lines if line.startswith(start))
 
 
-def test_every_key_is_worked_on_with_no_more_than_so_many_at_once() -> None:
-    async def test() -> None:
-        now, most, done = 0, 0, []
+async def test_every_key_is_worked_on_with_no_more_than_so_many_at_once() -> None:
+    now, most, done = 0, 0, []
 
-        async def reconcile(key: str) -> None:
-            nonlocal now, most
-            now += 1
-            most = max(most, now)
-            await asyncio.sleep(0)
-            now -= 1
-            done.append(key)
+    async def reconcile(key: str) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        done.append(key)
 
-        bench = Bench(reconcile, workers=3)
-        for number in range(20):
-            bench.queue.add(str(number))
-        running = asyncio.create_task(bench.controller.run())
-        await until(lambda: len(done) == 20)
-        assert most == 3
-        assert bench.count("success") == "20"
-        await bench.finish(running)
-
-    asyncio.run(test())
+    bench = Bench(reconcile, workers=3)
+    for number in range(20):
+        bench.queue.add(str(number))
+    running = asyncio.create_task(bench.controller.run())
+    await until(lambda: len(done) == 20)
+    assert most == 3
+    assert bench.count("success") == "20"
+    await bench.finish(running)
 
 
 @pytest.mark.parametrize("error", [SchedkitError("no luck", hint="try harder"), ZeroDivisionError("by zero")])
-def test_failure_is_one_log_line_and_another_try(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
-    async def test() -> None:
-        tries = 0
-
-        async def reconcile(_key: str) -> None:
-            nonlocal tries
-            tries += 1
-            if tries <= 2:
-                raise error
-
-        bench = Bench(reconcile)
-        bench.queue.add("a")
-        running = asyncio.create_task(bench.controller.run())
-        await until(lambda: tries == 1 and bench.count("error") == "1")
-        bench.clock.advance(0.005)
-        await until(lambda: bench.count("error") == "2")
-        bench.clock.advance(0.005)
-        await asyncio.sleep(0)
-        assert tries == 2, "the second wait is longer"
-        bench.clock.advance(0.006)
-        await until(lambda: bench.count("success") == "1")
-        await bench.finish(running)
-
+async def test_failure_is_one_log_line_and_another_try(caplog: pytest.LogCaptureFixture, error: Exception) -> None:
     caplog.set_level(logging.INFO)
-    asyncio.run(test())
+    tries = 0
+
+    async def reconcile(_key: str) -> None:
+        nonlocal tries
+        tries += 1
+        if tries <= 2:
+            raise error
+
+    bench = Bench(reconcile)
+    bench.queue.add("a")
+    running = asyncio.create_task(bench.controller.run())
+    await until(lambda: tries == 1 and bench.count("error") == "1")
+    bench.clock.advance(0.005)
+    await until(lambda: bench.count("error") == "2")
+    bench.clock.advance(0.005)
+    await asyncio.sleep(0)
+    assert tries == 2, "the second wait is longer"
+    bench.clock.advance(0.006)
+    await until(lambda: bench.count("success") == "1")
+    await bench.finish(running)
     assert [record.message for record in caplog.records] == ["failed, trying again"] * 2
     assert not any(record.exc_info for record in caplog.records)
 
 
-def test_conflict_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
-    async def test() -> None:
-        async def reconcile(_key: str) -> None:
-            raise ApiConflictError(ApiStatus(code=409, reason="Conflict"), "patch Thing a")
-
-        bench = Bench(reconcile)
-        bench.queue.add("a")
-        running = asyncio.create_task(bench.controller.run())
-        await until(lambda: bench.count("error") == "1")
-        await bench.finish(running)
-
+async def test_conflict_is_no_alarm(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    asyncio.run(test())
+
+    async def reconcile(_key: str) -> None:
+        raise ApiConflictError(ApiStatus(code=409, reason="Conflict"), "patch Thing a")
+
+    bench = Bench(reconcile)
+    bench.queue.add("a")
+    running = asyncio.create_task(bench.controller.run())
+    await until(lambda: bench.count("error") == "1")
+    await bench.finish(running)
     assert [record.levelname for record in caplog.records] == ["INFO"]
 
 
-def test_result_asks_for_a_later_run() -> None:
-    async def test() -> None:
-        results = [Result(after_seconds=30), None]
-        tries = 0
+async def test_result_asks_for_a_later_run() -> None:
+    results = [Result(after_seconds=30), None]
+    tries = 0
 
-        async def reconcile(_key: str) -> Result | None:
-            nonlocal tries
-            tries += 1
-            return results[tries - 1]
+    async def reconcile(_key: str) -> Result | None:
+        nonlocal tries
+        tries += 1
+        return results[tries - 1]
 
-        bench = Bench(reconcile)
-        bench.queue.add("a")
-        running = asyncio.create_task(bench.controller.run())
-        await until(lambda: bench.count("requeue_after") == "1")
-        bench.clock.advance(29)
-        await asyncio.sleep(0)
-        assert tries == 1
-        bench.clock.advance(1)
-        await until(lambda: bench.count("success") == "1")
-        await bench.finish(running)
-
-    asyncio.run(test())
+    bench = Bench(reconcile)
+    bench.queue.add("a")
+    running = asyncio.create_task(bench.controller.run())
+    await until(lambda: bench.count("requeue_after") == "1")
+    bench.clock.advance(29)
+    await asyncio.sleep(0)
+    assert tries == 1
+    bench.clock.advance(1)
+    await until(lambda: bench.count("success") == "1")
+    await bench.finish(running)
 
 
-def test_shut_down_lets_a_running_reconciliation_end() -> None:
-    async def test() -> None:
-        begun, go, ended = asyncio.Event(), asyncio.Event(), []
+async def test_shut_down_lets_a_running_reconciliation_end() -> None:
+    begun, go, ended = asyncio.Event(), asyncio.Event(), []
 
-        async def reconcile(key: str) -> None:
-            begun.set()
-            await go.wait()
-            ended.append(key)
+    async def reconcile(key: str) -> None:
+        begun.set()
+        await go.wait()
+        ended.append(key)
 
-        bench = Bench(reconcile, workers=1)
-        bench.queue.add("a")
-        bench.queue.add("b")
-        running = asyncio.create_task(bench.controller.run())
-        await begun.wait()
-        bench.queue.shut_down()
-        await asyncio.sleep(0)
-        assert not running.done()
-        go.set()
-        await running
-        assert ended == ["a"]
-
-    asyncio.run(test())
+    bench = Bench(reconcile, workers=1)
+    bench.queue.add("a")
+    bench.queue.add("b")
+    running = asyncio.create_task(bench.controller.run())
+    await begun.wait()
+    bench.queue.shut_down()
+    await asyncio.sleep(0)
+    assert not running.done()
+    go.set()
+    await running
+    assert ended == ["a"]
