@@ -5,17 +5,20 @@ from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from schedkit.errors import NotFoundError
+from schedkit.host.detaching import Foreign
 from schedkit.host.model import Attachment, Managed, Observed, RunResult, Switched
 from schedkit.images.documents import Annotated
 from schedkit.images.image import Image, Platform
 from schedkit.images.oci import Content, Descriptor
 from schedkit.images.reference import Reference
 from schedkit.images.registry import Registry
+from schedkit.kernel.detach import Way
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.local_image import LocalImage
 from schedkit.runtimes.model import Progress
+from schedkit.runtimes.view import UnreachableRuntime
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DIGEST = "sha256:" + "d" * 64
@@ -36,10 +39,12 @@ def make_container(**changes: object) -> Container:
     return Container(**{**values, **changes})  # type: ignore[arg-type]
 
 
+HIDDEN = UnreachableRuntime("docker", "/run/docker.sock", "no response", absent=False)
 ATTACHED = RunResult(make_container(), "rusty_1.1.4", 1.234)
 SWITCHED = Switched(ATTACHED, make_container(name="scx_lavd"), 0.042)
 KERNEL = KernelState(State.ENABLED, ops="rusty_1.1.4", enable_seq=3, nr_rejected=0, events={"SCX_EV_X": 5})
 HOLDER = Holder(4242, "scx_rusty", 17, ID)
+FOREIGN = Foreign("rusty", KERNEL, HOLDER, Way("detach BPF link 17", 17))
 MANAGED = Managed(make_container(), "scx_rusty", Attachment.YES, "unsigned-allowed", "on-failure:3", watched=False)
 OBSERVED = Observed(KERNEL, HOLDER, (MANAGED,))
 

@@ -1,13 +1,19 @@
 """Commands called in this process, with any click that pyproject.toml allows."""
 
 import inspect
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
 from typing import Any
 
-from click.testing import CliRunner
+import pytest
+from click.testing import CliRunner, Result
+
+from schedkit.errors import SchedkitError
+from schedkit.schedctl.group import schedctl
+from schedkit.schedctl.schema import missing, undocumented
 
 
 class _Runner(CliRunner):
@@ -23,3 +29,36 @@ def make_runner() -> CliRunner:
     """One that keeps stdout and stderr apart, as all do from click 8.2 on."""
     apart: dict[str, Any] = {"mix_stderr": False}
     return _Runner(**{name: apart[name] for name in apart if name in inspect.signature(CliRunner).parameters})
+
+
+def call(*words: str, code: int = 0, input: str | None = None) -> Result:
+    result = make_runner().invoke(schedctl, words, input=input, standalone_mode=False)
+    if isinstance(result.exception, SchedkitError):
+        assert result.exception.exit_code == code, result.exception.message
+    elif result.exception is not None and not isinstance(result.exception, KeyboardInterrupt):
+        raise result.exception
+    else:
+        assert (result.return_value or 0) == code
+    return result
+
+
+def read(*words: str, code: int = 0) -> Any:
+    document = json.loads(call(words[0], "-o", "json", *words[1:], code=code).stdout)
+    assert document["version"] == "1"
+    assert undocumented(words[0], document) == []
+    assert missing(words[0], document) == []
+    return document
+
+
+def note(monkeypatch: pytest.MonkeyPatch, module: object, name: str, answer: object) -> list[tuple[Any, ...]]:
+    """Put something in a function's place that notes how it is called."""
+    calls: list[tuple[Any, ...]] = []
+
+    def stand_in(*arguments: object, **options: object) -> object:
+        calls.append((*arguments, options))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(module, name, stand_in)
+    return calls

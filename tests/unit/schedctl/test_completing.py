@@ -14,6 +14,7 @@ import pytest
 from schedkit.runtimes.local_image import LocalImage
 from schedkit.schedctl import completing
 from tests.unit.schedctl.fakes import FakeRuntime, make_container
+from tests.unit.schedctl.runner import call
 from tests.unit.schedctl.test_program import complete, run_in_shell
 
 TAGS = ["latest", "v1.1.4", "v1.1.3"]
@@ -137,3 +138,12 @@ def test_bash_gets_what_belongs_into_its_line(catalog: str, tmp_path: Path, line
     )
     done = run_in_shell(f"program=$schedctl; {script}", typed=line, SCHEDCTL_CATALOG=catalog)
     assert (done.stdout.split(), done.stderr) == (offered, "")
+
+
+@pytest.mark.parametrize(
+    ("shell", "mark"), [("bash", "complete -o"), ("zsh", "#compdef schedctl"), ("fish", "complete --")]
+)
+def test_completion_scripts_are_for_schedctl(shell: str, mark: str) -> None:
+    script = call("completion", shell).stdout
+    assert mark in script
+    assert f"_SCHEDCTL_COMPLETE={shell}_complete" in script

@@ -31,7 +31,7 @@ from tests.unit.schedctl.fakes import (
     FakeRuntime,
     make_container,
 )
-from tests.unit.schedctl.test_commands import call, note
+from tests.unit.schedctl.runner import call, note
 
 IMAGE = "ghcr.io/schedkit/scx_rusty:latest"
 PULLED = f"use {IMAGE}, which podman has already"

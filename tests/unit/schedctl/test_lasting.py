@@ -22,7 +22,7 @@ from schedkit.schedctl.settings import Flags
 from schedkit.trust.errors import UnverifiedError
 from tests.unit.host.fake_systemd import FakeSystemd, systemd
 from tests.unit.schedctl.fakes import ATTACHED, DIGEST, MANAGED, OBSERVED, SWITCHED, FakeRuntime, make_container
-from tests.unit.schedctl.test_commands import call, note, read
+from tests.unit.schedctl.runner import call, note, read
 
 __all__ = ["systemd"]
 

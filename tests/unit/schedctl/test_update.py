@@ -24,7 +24,7 @@ from schedkit.schedctl.schema import missing, undocumented
 from schedkit.schedctl.session import Session
 from tests.unit.host.fake_systemd import FakeSystemd, systemd
 from tests.unit.schedctl.fakes import ATTACHED, OBSERVED, SWITCHED, FakeRegistry, FakeRuntime, make_container
-from tests.unit.schedctl.test_commands import call, note, read
+from tests.unit.schedctl.runner import call, note, read
 
 __all__ = ["systemd"]
 

@@ -15,8 +15,7 @@ from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.quick import OUTPUTS, find_answer
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import FakeRuntime
-from tests.unit.schedctl.runner import make_runner
-from tests.unit.schedctl.test_commands import call, read
+from tests.unit.schedctl.runner import call, make_runner, read
 from tests.unit.trust.material import Sigstore, make_key, pem, sign_bundle
 from tests.unit.trust.shelf import REPOSITORY, Shelf, make_image
 from website.markdown import parse_blocks
