@@ -82,9 +82,10 @@ docs-check: docs ## Open the built site in chromium (apt-get install chromium): 
 diagrams: setup ## Draw the pictures in docs/images again (apt-get install graphviz)
 	@$(python) -m website diagrams
 
-demo-record: setup ## Run both demos and draw them as docs/images/demo.svg and demo-cluster.svg
+demo-record: setup ## Run both demos and draw them as docs/images/demo.svg and demo-cluster.svg; keep what pages show in website/recordings
 	@$(python) -m website.recording docs/images/demo.svg $(python) -m lab.demo --kernel 6.12
 	$(python) -m website.recording docs/images/demo-cluster.svg $(python) -m lab.demo_cluster
+	for scene in boot nodes rollouts; do $(python) -m website.recording "website/recordings/$$scene.txt" $(python) -m lab.pages "$$scene"; done
 
 catalog-check: setup ## Build every scheduler of the catalog from its crate, run it on kernel 6.12, and write docs/schedctl/schedulers.md (NAMES="scx_rusty …" for some)
 	@$(stage) "catalog check" $(python) -m lab.catalog_check $(NAMES)

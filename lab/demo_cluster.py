@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -61,8 +62,7 @@ class ClusterStage(Stage):
     def kubectl(self, *arguments: str) -> None:
         """Run kubectl and show what it says."""
         result = self._cluster.kubectl(*arguments, check=False)
-        shown = " ".join(f"'{word}'" if '"' in word else word for word in arguments)
-        self.show("$", f"kubectl {shown}", result.stdout + result.stderr)
+        self.show("$", f"kubectl {shlex.join(arguments)}", result.stdout + result.stderr)
 
     def apply(self, manifest: str) -> None:
         """Apply a manifest and show both."""
@@ -71,12 +71,20 @@ class ClusterStage(Stage):
 
     def scx(self, *arguments: str) -> None:
         """Run `kubectl scx` and show what it says as it says it."""
-        click.echo(f"$ kubectl scx {' '.join(arguments)}")
+        self.tell(self.start_scx(*arguments), *arguments)
+
+    def start_scx(self, *arguments: str, kubeconfig: Path | None = None) -> "subprocess.Popen[str]":
+        """Start `kubectl scx` as the administrator, or as whoever `kubeconfig` says."""
         program = Path(sys.executable).with_name("kubectl-scx")
-        environment = os.environ | {"KUBECONFIG": str(self._cluster.admin_kubeconfig)}
-        with subprocess.Popen(
+        environment = os.environ | {"KUBECONFIG": str(kubeconfig or self._cluster.admin_kubeconfig)}
+        return subprocess.Popen(
             [program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
-        ) as process:
+        )
+
+    def tell(self, process: "subprocess.Popen[str]", *arguments: str) -> None:
+        """Show what a `kubectl scx` says until it ends."""
+        click.echo(f"$ kubectl scx {' '.join(arguments)}")
+        with process:
             assert process.stdout is not None  # it is a pipe
             for line in process.stdout:
                 click.echo(f"  {line.rstrip()}")

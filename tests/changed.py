@@ -21,7 +21,7 @@ CODE = ("src", "lab", "tests")  # found by imports, not by paths
 ROOTS = ("ROOT", "REPOSITORY", "PROJECT")  # what modules call the folder of the tree
 # Under every test that is not a unit test. What only shows or measures is under none.
 EVERYWHERE = ("lab/", "tests/conftest.py", "pyproject.toml", "requirements.lock")
-NOWHERE = ("lab/__main__.py", "lab/demo.py", "lab/demo_cluster.py", "lab/stage.py")
+NOWHERE = ("lab/__main__.py", "lab/demo.py", "lab/demo_cluster.py", "lab/pages.py", "lab/stage.py")
 
 
 def find_modules(root: Path, name: str) -> set[str]:

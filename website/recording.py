@@ -1,14 +1,16 @@
-"""Records a demo and draws it as an animated SVG, by CSS alone: python -m website.recording PICTURE COMMAND...
+"""Records a demo and draws it as an animated SVG, by CSS alone: python -m website.recording FILE COMMAND...
 
-It shows all that the demo printed. Only pauses are shortened, and long lines are broken.
+It shows all that the demo printed. Only pauses are shortened, and long lines are broken. A FILE that ends with .txt
+gets the text alone: what the pages show of a run, for the test that compares them.
 """
 
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from html import escape
+from html import escape, unescape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,13 +140,28 @@ def draw(rows: list[Row]) -> str:
 """
 
 
+def parse_recording(path: Path) -> list[str]:
+    """What was printed, of a picture or a text: its lines but empty ones, with those together that were broken."""
+    if path.suffix != ".svg":
+        return [line for line in path.read_text().splitlines() if line.strip()]
+    lines: list[str] = []
+    before = ""
+    for row in (unescape(text) for text in re.findall(r"<text [^>]*>(.*?)</text>", path.read_text())):
+        if len(before) == COLUMNS and row.startswith("    "):
+            lines[-1] += row[4:]
+        elif row.strip():
+            lines.append(row)
+        before = row
+    return lines
+
+
 def _frame(part: float, distance: float) -> str:
     return f"    {100 * part:.2f}% {{ transform: translateY({distance:g}px) }}"
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 3:
-        sys.exit("usage: python -m website.recording PICTURE COMMAND...")
-    picture = draw(list(arrange(record(sys.argv[2:]))))
-    Path(sys.argv[1]).write_text(picture)
-    print(f"recorded: {sys.argv[1]}, {len(picture) // 1024} kB")
+        sys.exit("usage: python -m website.recording FILE COMMAND...")
+    path, lines = Path(sys.argv[1]), record(sys.argv[2:])
+    path.write_text(draw(list(arrange(lines))) if path.suffix == ".svg" else "".join(f"{one.text}\n" for one in lines))
+    print(f"recorded: {path}, {path.stat().st_size // 1024} kB")

@@ -3,10 +3,22 @@
 import re
 import sys
 import xml.etree.ElementTree as ET  # what is read was written here
+from pathlib import Path
 
 import pytest
 
-from website.recording import COLUMNS, END, LONGEST_PAUSE, LONGEST_WAIT, ROWS, Line, arrange, draw, record
+from website.recording import (
+    COLUMNS,
+    END,
+    LONGEST_PAUSE,
+    LONGEST_WAIT,
+    ROWS,
+    Line,
+    arrange,
+    draw,
+    parse_recording,
+    record,
+)
 
 SVG = "{http://www.w3.org/2000/svg}"
 SESSION = [
@@ -65,3 +77,11 @@ def test_a_demo_is_recorded_with_times_and_one_that_fails_is_not() -> None:
     assert 0 < lines[0].at <= lines[1].at
     with pytest.raises(SystemExit, match="exit code 3"):
         record([sys.executable, "-c", "import sys; print('x'); sys.exit(3)"])
+
+
+def test_what_was_printed_can_be_read_from_a_picture_and_from_a_text(tmp_path: Path) -> None:
+    printed = [line.text for line in SESSION if line.text]
+    picture, text = tmp_path / "a.svg", tmp_path / "a.txt"
+    picture.write_text(draw(list(arrange(SESSION))))
+    text.write_text("".join(f"{line.text}\n" for line in SESSION))
+    assert parse_recording(picture) == parse_recording(text) == printed
