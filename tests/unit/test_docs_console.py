@@ -21,11 +21,12 @@ from schedkit.schedctl.group import schedctl
 from schedkit.sked import verifying
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.cli import sked
+from schedkit.sked.plugin.group import scx
 from tests.unit.test_docs import find_pages
 from website.markdown import Block, parse_blocks
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS: dict[str, click.Command] = {"schedctl": schedctl, "sked": sked}
+PROGRAMS: dict[str, click.Command] = {"schedctl": schedctl, "sked": sked, "kubectl-scx": scx}
 CATALOG = json.loads((ROOT / "src/schedkit/images/catalog.json").read_text())
 FIXTURES = set(re.findall(r"localhost:5000/(scx_\w+)", (ROOT / "docs/development/lab.md").read_text()))
 PROMPT = re.compile(r"^(?:\$|machine#) ")
@@ -100,6 +101,8 @@ def strip_front(words: list[str]) -> list[str]:
         words = words[1:]
     if words[:4] == [".venv/bin/python", "-m", "lab", "shell"]:
         words = words[4:]
+    if words[:2] == ["kubectl", "scx"]:
+        words = ["kubectl-scx", *words[2:]]
     return [words[0].removeprefix(".venv/bin/"), *words[1:]] if words else []
 
 
@@ -107,7 +110,7 @@ def find_calls(program: str) -> list[tuple[Command, list[str]]]:
     """All calls of a program, with the arguments of each."""
     found = []
     for command in find_commands():
-        if program in command.text:
+        if program.replace("-", " ") in command.text:
             found += [(command, words[1:]) for words in split_words(command.text) if words and words[0] == program]
     return found
 
@@ -142,7 +145,7 @@ def parse_call(program: str, arguments: list[str]) -> str | None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_command_that_is_shown_exists_with_its_options(program: str) -> None:
     calls = find_calls(program)
-    assert len(calls) > {"schedctl": 50, "sked": 3}[program]
+    assert len(calls) > {"schedctl": 50, "sked": 3, "kubectl-scx": 10}[program]
     wrong = {str(command): said for command, words in calls if (said := parse_call(program, words)) is not None}
     assert wrong == {}
 
@@ -156,6 +159,7 @@ def test_every_command_that_is_shown_exists_with_its_options(program: str) -> No
         ("schedctl run x --mode fast", "'fast' is not one of"),
         ("sked render", "Missing argument"),
         ("sked manager --verification=maybe", "'maybe' is not one of"),
+        ("kubectl-scx status --folow web", "No such option"),
     ],
 )
 def test_a_command_that_does_not_exist_is_found(call: str, said: str) -> None:
@@ -167,8 +171,8 @@ def test_commands_in_sentences_exist() -> None:
     """`schedctl WORD` in the prose names a command, too."""
     unknown = []
     for page in find_pages():
-        for program, word in re.findall(r"`(?:sudo )?(schedctl|sked) ([a-z][a-z-]*)", page.read_text()):
-            command = PROGRAMS[program]
+        for program, word in re.findall(r"`(?:sudo )?(schedctl|sked|kubectl scx) ([a-z][a-z-]*)", page.read_text()):
+            command = PROGRAMS[program.replace(" ", "-")]
             assert isinstance(command, click.Group)
             if command.get_command(click.Context(command), word) is None:
                 unknown.append(f"{page.relative_to(ROOT)}: {program} {word}")
