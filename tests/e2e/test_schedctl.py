@@ -49,6 +49,14 @@ def assert_nothing_left(schedctl: Schedctl) -> None:
     assert read_slot(schedctl.machine) == Slot("disabled", "")
 
 
+def assert_tracefs_is_read_only(schedctl: Schedctl, pid: int) -> None:
+    """Some schedulers look up the kernel's tracers and events in it, as the file system of that name; none writes."""
+    seen = schedctl.machine.run(f"grep ' /sys/kernel/tracing ' /proc/{pid}/mountinfo").stdout.split()
+    assert "ro" in seen[5].split(",")
+    assert seen[seen.index("-") + 1] == "tracefs"
+    assert "nop" in schedctl.machine.run(f"cat /proc/{pid}/root/sys/kernel/tracing/available_tracers").stdout
+
+
 def only(driver: str) -> pytest.MarkDecorator:
     """For what does not depend on the runtime: the tests take turns."""
     return pytest.mark.parametrize("schedctl", [driver], indirect=True)
@@ -63,6 +71,7 @@ def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
     (one,) = schedctl.read("ps")["containers"]
     assert (one["id"], one["name"], one["attached"], one["state"]) == (ran["id"], "mine", "yes", "running")
     assert (one["image"], one["verified"]) == (f"{REGISTRY}/scx_fifo:v1", "unsigned-allowed")
+    assert_tracefs_is_read_only(schedctl, one["pid"])
     assert "COLOUR=blue" in schedctl.machine.run(f"tr '\\0' '\\n' </proc/{one['pid']}/environ").stdout.split()
 
     status = schedctl.read("status")
@@ -98,7 +107,9 @@ def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     assert schedctl.run("stop --dry-run").stdout.startswith("would stop and remove the container scx_fifo")
     assert "would stop and remove the container scx_fifo" in schedctl.run("switch scx_stall --dry-run").stdout
     assert "would start the container scx_fifo" in schedctl.run("restart --dry-run").stdout
-    assert [one["id"] for one in schedctl.read("ps")["containers"]] == [ran["id"]]
+    (one,) = schedctl.read("ps")["containers"]
+    assert one["id"] == ran["id"]
+    assert_tracefs_is_read_only(schedctl, one["pid"])
     assert f"attached {FIFO}" in schedctl.run("logs --since 1h").stdout
     assert schedctl.run("logs --since 2100-01-01T00:00:00Z").stdout == ""
 

@@ -13,6 +13,7 @@ from schedkit.runtimes.labels import Label
 from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
 
 KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel
+TRACING_FOLDER = "/sys/kernel/tracing"  # schedulers look up there which tracers and events the kernel has
 _GRACE_SECONDS = 2.0  # what a scheduler we give up on gets to leave by itself
 _LOG_LINES = 40
 _MOST_LOG_BYTES = 256 * 1024
@@ -32,7 +33,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
         name=name,
         args=request.args,
         env=request.env,
-        files=request.files,
+        files=request.files + find_shared(machine),
         host_network=request.host_network,
         labels={
             Label.SCHEDULER.value: request.scheduler,
@@ -49,6 +50,11 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             **({Label.TRIAL.value: request.trial} if request.trial else {}),
         },
     )
+
+
+def find_shared(machine: Machine) -> tuple[str, ...]:
+    """What every scheduler may read: a container's own /sys is without the file systems mounted in this machine's."""
+    return (TRACING_FOLDER,) if (machine.root / TRACING_FOLDER[1:]).is_dir() else ()
 
 
 def format_args(args: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ class ContainerSpec(NamedTuple):
     env: Mapping[str, str] = {}
     host_network: bool = False  # else it has none
     labels: Mapping[str, str] = {}  # labels.PROVIDER is added by the runtime
-    files: tuple[str, ...] = ()  # of this machine, by their absolute paths: there under the same paths, to be read only
+    files: tuple[str, ...] = ()  # and folders of this machine, by absolute paths: there too, to be read only
 
 
 def name_taken(driver: str, name: str) -> AlreadyExistsError:

@@ -9,6 +9,7 @@ import pytest
 
 from lab.containerd import LabContainerd
 from schedkit.errors import AlreadyExistsError
+from schedkit.host.containers import TRACING_FOLDER
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.model import SCX_FOLDER
 from tests.integration.runtimes.bench import IDLE, PATIENCE, Bench
@@ -20,9 +21,12 @@ def test_a_file_of_this_machine_can_be_read_there_and_not_written(bench: Bench) 
     file.write_text("[]")
     container = bench.start("reading", files=(str(file),))
     assert Path(f"/proc/{container.pid}/root{file}").read_text() == "[]"
-    mounts = [line.split() for line in Path(f"/proc/{container.pid}/mountinfo").read_text().splitlines()]
-    (options,) = [words[5] for words in mounts if words[4].replace("\\040", " ") == str(file)]
-    assert "ro" in options.split(",")
+    assert "ro" in read_options(container, str(file))
+
+
+def test_a_folder_in_this_machines_sysfs_can_be_read_there_and_not_written(bench: Bench) -> None:
+    container = bench.start("tracing", files=(TRACING_FOLDER,))
+    assert "ro" in read_options(container, TRACING_FOLDER)
 
 
 def test_scheduler_gets_all_capabilities(bench: Bench) -> None:
@@ -198,6 +202,13 @@ def read_status(container: Container) -> dict[str, str]:
 
 def read_namespace(pid: int | str | None, kind: str) -> Path:
     return Path(f"/proc/{pid}/ns/{kind}").readlink()
+
+
+def read_options(container: Container, place: str) -> list[str]:
+    """How one thing is mounted in a container."""
+    mounts = [line.split() for line in Path(f"/proc/{container.pid}/mountinfo").read_text().splitlines()]
+    (options,) = [words[5] for words in mounts if words[4].replace("\\040", " ") == place]
+    return options.split(",")
 
 
 def read_words(container: Container, file: str) -> list[str]:

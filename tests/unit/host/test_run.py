@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from schedkit.errors import AlreadyExistsError, NoAnswerError, NotFoundError, UnavailableError
-from schedkit.host.containers import choose_name
+from schedkit.host.containers import TRACING_FOLDER, choose_name, make_spec
 from schedkit.host.errors import EjectedError, KernelUnfitError, NotAttachedError, RejectedError, SlotTakenError
 from schedkit.host.model import Restart
 from schedkit.host.run import check_run, run
@@ -50,6 +50,16 @@ def test_all_state_is_on_the_labels(world: World) -> None:
         Label.RESTART: "on-failure:3",
         Label.VERIFIED: "unsigned-allowed",
     }
+
+
+def test_tracefs_is_there_to_read_where_the_machine_has_it(world: World) -> None:
+    wanted = request(files=("/etc/layers.json",))
+    assert make_spec(world.machine, wanted, "mine", "").files == ("/etc/layers.json",)
+
+    (world.machine.root / "sys/kernel/tracing").mkdir(parents=True)
+    spec = make_spec(world.machine, wanted, "mine", "")
+    assert spec.files == ("/etc/layers.json", TRACING_FOLDER)
+    assert json.loads(spec.labels[Label.FILES]) == ["/etc/layers.json"]  # what the user asked for
 
 
 def test_run_refuses_a_slot_that_a_foreign_process_holds(world: World) -> None:
