@@ -1,8 +1,8 @@
 """The catalog: short names of schedulers and their images, from the package, from files and from URLs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.catalog_document import LARGEST, CatalogEntry, parse_catalog
@@ -16,8 +16,7 @@ BUILT_IN = "built-in"
 BUILT_IN_FILE = Path(__file__).with_name("catalog.json")
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(NamedTuple):
     """All entries of all sources; where two have the same name, the first source's counts."""
 
     entries: Mapping[str, CatalogEntry]
@@ -32,10 +31,10 @@ class Catalog:
         if entry := self.find_entry(text):
             if word == text:
                 pinned = entry.image.tag or entry.image.digest
-                return entry.image if pinned else replace(entry.image, tag=DEFAULT_TAG)
+                return entry.image if pinned else entry.image._replace(tag=DEFAULT_TAG)
             # Parsed as that name of a registry, for the tag and the digest in it.
             asked = parse_reference(f"localhost/{text}")
-            return replace(entry.image, tag=asked.tag, digest=asked.digest)
+            return entry.image._replace(tag=asked.tag, digest=asked.digest)
         if any(mark in text for mark in "/:.@"):
             return parse_reference(text)
         raise self._not_found(text)

@@ -7,8 +7,7 @@ is not for everybody to see ("hidden").
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from schedkit.errors import BadDataError, UsageError
 from schedkit.images.reference import Reference, parse_reference
@@ -21,8 +20,7 @@ MOST_FLAGS = 50
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-@dataclass(frozen=True)
-class CatalogEntry:
+class CatalogEntry(NamedTuple):
     """One scheduler."""
 
     name: str
@@ -30,9 +28,7 @@ class CatalogEntry:
     description: str = ""
     origin: str = ""  # which catalog it came from: `built-in`, a path, a URL
     good_for: str = ""
-    modes: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # flags by mode; those that are missing have none
+    modes: Mapping[str, tuple[str, ...]] = {}  # flags by mode; those that are missing have none
     hidden: bool = False
 
 

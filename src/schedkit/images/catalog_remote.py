@@ -3,8 +3,8 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit import __version__
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
@@ -17,8 +17,7 @@ LONGEST_ETAG = 512
 _PIN = "#sha256="  # after a URL: the catalog's digest, as a person read it elsewhere
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A catalog as its server sent it."""
 
     data: bytes

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LONGEST = 8192
 _WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
@@ -10,8 +10,7 @@ _PARAMETER = re.compile(rf'\s*,?\s*({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,
 _SCHEME = re.compile(rf"\s*,?\s*({_WORD})(?=\s|,|$)")
 
 
-@dataclass(frozen=True)
-class Challenge:
+class Challenge(NamedTuple):
     """One way that the server offers."""
 
     scheme: str  # lower case

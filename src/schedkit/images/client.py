@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from schedkit.errors import BadDataError, UnavailableError
 from schedkit.images.authorization import Authorization
@@ -24,8 +23,7 @@ _NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
 Sent = TypeVar("Sent", Answer, Response)
 
 
-@dataclass(frozen=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """One repository at one server."""
 
     registry: str  # host[:port], as logins and people name it

@@ -6,9 +6,8 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from schedkit.images.oci import Credentials
 from schedkit.images.reference import HUB, normalize_registry
@@ -21,8 +20,7 @@ LARGEST_FILE = 1 << 20
 _HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """What the user's files say. `problems` kept us from asking some of them; they go into a refusal's hint."""
 
     credentials: Credentials | None = None

@@ -3,8 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from schedkit.errors import BadDataError
 from schedkit.images.image import Platform
@@ -30,15 +29,14 @@ LARGEST_BLOB = 64 << 30
 MOST_ENTRIES = 1000  # layers of a manifest, manifests of an index
 
 
-@dataclass(frozen=True)
-class Annotated:
+class Annotated(NamedTuple):
     """A descriptor with what its document says about it."""
 
     media_type: str
     digest: str
     size: int
     artifact_type: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
     platform: Platform | None = None
 
     @property
@@ -47,25 +45,22 @@ class Annotated:
         return Descriptor(self.media_type, self.digest, self.size)
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(NamedTuple):
     """One image or artefact."""
 
     config: Descriptor
     layers: tuple[Annotated, ...]
     artifact_type: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Index:
+class Index(NamedTuple):
     """Manifests, usually one for each platform."""
 
     manifests: tuple[Annotated, ...]
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(NamedTuple):
     """What an image says of itself."""
 
     platform: Platform

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.images.oci import Descriptor, Source
 from schedkit.images.reference import Reference
@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from schedkit.images.registry import Registry
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """What a manifest of an index is for."""
 
     os: str

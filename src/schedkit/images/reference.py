@@ -1,7 +1,7 @@
 """Image references: what people write, and what it means in full."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HUB = "docker.io"
 HUB_ALIASES = ("index.docker.io", "registry-1.docker.io")
@@ -21,8 +21,7 @@ _PORT_ZEROS = re.compile(r":0+(?=[0-9]+\Z)")
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """registry/path[:tag][@digest], with nothing left implicit."""
 
     registry: str  # host[:port]

@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from typing import TypeVar
 
 from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
@@ -112,7 +111,7 @@ class Registry:
     def fetch_image(self, reference: Reference, platform: Platform | None = None) -> Image:
         """Resolve to digests; `platform` defaults to this machine's. NotFoundError names what is offered instead."""
         if not reference.tag and not reference.digest:
-            reference = replace(reference, tag=DEFAULT_TAG)
+            reference = reference._replace(tag=DEFAULT_TAG)
         wanted, about = platform or read_platform(), str(reference)
         descriptor, data = self.fetch_document(reference)
         manifests = [(descriptor, data)]
@@ -152,14 +151,14 @@ class Registry:
     def fetch_signable(self, reference: Reference) -> Signable:
         """What a reference names now, be it an index: no platform is chosen from it."""
         if not reference.tag and not reference.digest:
-            reference = replace(reference, tag=DEFAULT_TAG)
+            reference = reference._replace(tag=DEFAULT_TAG)
         descriptor, data = self.fetch_document(reference)
         parse_document(descriptor.media_type, data, str(reference))
         return Signable(self, reference, descriptor.digest, ((descriptor, data),))
 
     def fetch_manifest(self, reference: Reference, digest: str) -> tuple[Descriptor, bytes]:
         """One manifest or index of the reference's repository by digest."""
-        return self.fetch_document(replace(reference, tag=None, digest=digest), about=str(reference))
+        return self.fetch_document(reference._replace(tag=None, digest=digest), about=str(reference))
 
     def fetch_blob(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
         """Stream a blob of the reference's repository, checked while it streams.

@@ -5,8 +5,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from schedkit import __version__
@@ -40,8 +39,7 @@ class BrokenStreamError(Exception):
         self.broken = broken
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A whole answer, read within its limit."""
 
     url: str  # where it came from in the end

@@ -45,7 +45,7 @@ def pin(request: RunRequest) -> RunRequest:
     from dataclasses import replace
 
     image = request.image
-    return request._replace(image=replace(image, source=replace(image.source, digest=image.digest)))
+    return request._replace(image=replace(image, source=image.source._replace(digest=image.digest)))
 
 
 def make_choice(session: "Session", request: RunRequest, *, verified: str = "", mode: str = "") -> "Choice":

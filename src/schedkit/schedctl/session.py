@@ -94,8 +94,6 @@ class Session:
 
     def find(self, name: str, version: str | None = None) -> ResolvedName:
         """A catalog name or an image reference, with another tag if the user wants one."""
-        from dataclasses import replace
-
         from schedkit.images.reference import is_digest
 
         check_name(name, version)
@@ -104,7 +102,7 @@ class Session:
         scheduler = entry.name if entry else reference.path.rpartition("/")[2]
         if version:
             digest, tag = (version, None) if is_digest(version) else (None, version)
-            reference = replace(reference, tag=tag, digest=digest)
+            reference = reference._replace(tag=tag, digest=digest)
         return ResolvedName(reference, scheduler)
 
     def fetch_image(self, named: ResolvedName) -> "Image":

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import BadDataError, NotFoundError, UnavailableError, UsageError
@@ -190,7 +189,7 @@ def _parse(image: str) -> "Reference":
     from schedkit.images.reference import parse_reference
 
     reference = parse_reference(image)
-    return replace(reference, digest=None) if reference.tag else reference
+    return reference._replace(digest=None) if reference.tag else reference
 
 
 def _list_names(session: Session, name: str | None) -> set[str]:
@@ -226,7 +225,7 @@ def _find_newest(session: Session, subject: Subject) -> "Reference":
         tag = find_newer(tag, known) or tag
     if entry and entry.image.tag == tag:
         return entry.image  # with its digest, if the catalog has one
-    return replace(here, tag=tag)
+    return here._replace(tag=tag)
 
 
 def _recall(newest: Newest, env: Mapping[str, str]) -> RunRequest:

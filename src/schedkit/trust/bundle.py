@@ -104,7 +104,7 @@ def _parse_entry(entry: Fields) -> EvidenceEntry:
     return EvidenceEntry(
         body=entry.bytes("canonicalizedBody"),
         log_id=entry.inner("logId").bytes("keyId"),
-        index=entry.number("logIndex") if entry.has("logIndex") else 0,
+        log_index=entry.number("logIndex") if entry.has("logIndex") else 0,
         integrated=(entry.number("integratedTime") or None) if entry.has("integratedTime") else None,
         promise=promise.bytes("signedEntryTimestamp") if promise else None,
         proof=_parse_proof(entry.inner("inclusionProof")) if entry.has("inclusionProof") else None,
@@ -113,7 +113,7 @@ def _parse_entry(entry: Fields) -> EvidenceEntry:
 
 def _parse_proof(proof: Fields) -> Proof:
     return Proof(
-        index=proof.number("logIndex") if proof.has("logIndex") else 0,
+        log_index=proof.number("logIndex") if proof.has("logIndex") else 0,
         tree_size=proof.number("treeSize"),
         root=proof.bytes("rootHash"),
         hashes=tuple(decode_base64(text, "the proof") for text in proof.texts("hashes", MOST_HASHES)),

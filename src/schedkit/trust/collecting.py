@@ -1,7 +1,7 @@
 """The signatures that lie in a registry beside an image, as far as an untrusted registry may make us look."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from schedkit.errors import BadDataError, NotFoundError
 from schedkit.images.documents import Annotated, Manifest, parse_document
@@ -14,8 +14,7 @@ from schedkit.trust.simplesigning import LARGEST_PAYLOAD, LAYER, SIGNATURES, par
 MOST_TRIED = 100
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Something that may be a signature; `fetch` gets and parses it, and is where it goes wrong."""
 
     what: str
@@ -42,7 +41,7 @@ def find_candidates(image: Signable) -> Iterator[Candidate]:
 def _find_tagged(image: Signable, digest: str) -> Iterator[Candidate]:
     """Find signatures of cosign v2: the layers of the manifest under sha256-<hex>.sig."""
     tag = f"{digest.replace(':', '-')}.sig"
-    reference = replace(image.source, tag=tag, digest=None)
+    reference = image.source._replace(tag=tag, digest=None)
     try:
         manifest = _parse(*image.registry.fetch_document(reference))
     except NotFoundError:

@@ -1,6 +1,6 @@
 """One signature with all that proves it, whatever format it came in."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from schedkit.trust.model import Format
 
@@ -9,31 +9,28 @@ MOST_TIMESTAMPS = 8
 MOST_HASHES = 64  # steps from a leaf to the root of a log: more entries than there ever will be
 
 
-@dataclass(frozen=True)
-class Proof:
+class Proof(NamedTuple):
     """That an entry is in a log: the way from it to a root that the log signed."""
 
-    index: int
+    log_index: int
     tree_size: int
     root: bytes
     hashes: tuple[bytes, ...]
     checkpoint: str
 
 
-@dataclass(frozen=True)
-class EvidenceEntry:
+class EvidenceEntry(NamedTuple):
     """A log entry as it was brought along; nothing of it is checked."""
 
     body: bytes
     log_id: bytes
-    index: int
+    log_index: int
     integrated: int | None  # seconds since 1970; only a SET confirms it
     promise: bytes | None  # the log's signature of the entry and its time (SET)
     proof: Proof | None
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(NamedTuple):
     """A signature, parsed; nothing of it is checked."""
 
     format: Format

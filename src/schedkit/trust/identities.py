@@ -1,8 +1,7 @@
 """Identities: who a certificate says has signed, and whether a policy means them."""
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.trust.reading import MalformedError
 
@@ -14,8 +13,7 @@ ISSUER_BEFORE_2023 = "1.3.6.1.4.1.57264.1.1"  # raw text
 LONGEST = 2048
 
 
-@dataclass(frozen=True)
-class Pattern:
+class Pattern(NamedTuple):
     """A text that must be equal, or a regular expression that must match from the start on."""
 
     text: str
@@ -32,8 +30,7 @@ class Pattern:
         return f"/{self.text}/" if self.is_expression else self.text
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Whom a policy trusts."""
 
     issuer: Pattern
@@ -47,8 +44,7 @@ class Identity:
         return f"{self.subject} ({self.issuer})"
 
 
-@dataclass(frozen=True)
-class Signer:
+class Signer(NamedTuple):
     """Whom a certificate names."""
 
     subjects: tuple[str, ...]

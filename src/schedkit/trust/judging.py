@@ -1,9 +1,8 @@
 """One signature against one rule: every check, in order, and a Problem at the first that fails."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.trust.errors import PolicyError, Problem, bad_signature
 from schedkit.trust.evidence import Evidence
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from schedkit.trust.trusted_root import Log, TrustedRoot
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """A good signature, and whose of the rule it is."""
 
     signature: Signature

@@ -63,15 +63,15 @@ def _check_entry(entry: EvidenceEntry, log: "Log", *, proof_needed: bool) -> Log
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof")
     if proof_needed and entry.proof is None:
         raise Problem(RefusalReason.NO_LOG_ENTRY, "its log entry comes without a proof of inclusion")
-    index, integrated = entry.index, None
+    index, integrated = entry.log_index, None
     if entry.proof is not None:
         check_inclusion(entry.body, entry.proof)
         # With a SET the log itself says where the entry is; without, the proof does, and its size must be the log's.
         check_checkpoint(entry.proof, log, sized=entry.promise is None)
-        index = entry.proof.index
+        index = entry.proof.log_index
     if entry.promise is not None:
         integrated = _check_set(entry, entry.promise, log)
-        index = entry.index  # in the whole log, where the proof's may be one of a part of it
+        index = entry.log_index  # in the whole log, where the proof's may be one of a part of it
     return LogEntry(entry.log_id.hex(), index, integrated)
 
 
@@ -83,7 +83,7 @@ def _check_set(entry: EvidenceEntry, promise: bytes, log: "Log") -> datetime:
         "body": base64.b64encode(entry.body).decode(),
         "integratedTime": entry.integrated,
         "logID": entry.log_id.hex(),
-        "logIndex": entry.index,
+        "logIndex": entry.log_index,
     }
     # RFC 8785: with plain texts and whole numbers, that is sorted keys and no spaces.
     message = json.dumps(signed, separators=(",", ":"), sort_keys=True).encode()
@@ -94,10 +94,10 @@ def _check_set(entry: EvidenceEntry, promise: bytes, log: "Log") -> datetime:
 
 def check_inclusion(body: bytes, proof: Proof) -> None:
     """That the hashes lead from the entry to the root (RFC 6962, 2.1.1)."""
-    if not 0 <= proof.index < proof.tree_size:
+    if not 0 <= proof.log_index < proof.tree_size:
         raise bad_signature("its log entry is said to lie outside of the log")
     node = hashlib.sha256(b"\0" + body).digest()
-    index, last = proof.index, proof.tree_size - 1
+    index, last = proof.log_index, proof.tree_size - 1
     for other in proof.hashes:
         if last == 0 or len(other) != hashlib.sha256().digest_size:
             raise bad_signature("the proof that its log entry is in the log is of the wrong length")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class SignerKind(StrEnum):
@@ -49,8 +50,7 @@ class Signature:
     on: str  # the digest it names: the index's or the manifest's
 
 
-@dataclass(frozen=True)
-class RejectedSignature:
+class RejectedSignature(NamedTuple):
     """A signature that was tried and is not trusted."""
 
     what: str  # where it lies: `sha256-….sig layer 2`, `referrer sha256:…`

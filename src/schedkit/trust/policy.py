@@ -4,9 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
@@ -16,16 +17,14 @@ LARGEST = 256 * 1024
 BUILT_IN = "built-in"
 
 
-@dataclass(frozen=True)
-class Root:
+class Root(NamedTuple):
     """A trusted root of one's own, instead of the public one."""
 
     path: str
-    data: bytes = field(repr=False)
+    data: bytes
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """Who must have signed an image."""
 
     name: str  # for people: the patterns, or `default`

@@ -61,7 +61,7 @@ def _parse_entry(text: str) -> EvidenceEntry:
     return EvidenceEntry(
         body=payload.bytes("body"),
         log_id=payload.hexadecimal("logID"),
-        index=payload.number("logIndex"),
+        log_index=payload.number("logIndex"),
         integrated=payload.number("integratedTime"),
         promise=document.bytes("SignedEntryTimestamp"),
         proof=None,

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.keys import KeyProblem, check_key
@@ -22,8 +22,7 @@ MOST = 64  # of each thing in it
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Period:
+class Period(NamedTuple):
     """The time in which something is trusted; None: no such limit."""
 
     start: datetime | None
@@ -43,16 +42,14 @@ class Log:
     period: Period
 
 
-@dataclass(frozen=True)
-class Authority:
+class Authority(NamedTuple):
     """Who issues certificates, or timestamps: its chain from the issuer up to the root."""
 
     chain: "tuple[Certificate, ...]"
     period: Period
 
 
-@dataclass(frozen=True)
-class TrustedRoot:
+class TrustedRoot(NamedTuple):
     """Everything a check of keyless signatures starts from."""
 
     origin: str

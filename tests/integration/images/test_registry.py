@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
@@ -74,10 +73,10 @@ def test_a_digest_names_the_same_image_as_its_tag(lab_registry: str, registry: R
     by_tag = registry.fetch_image(name(lab_registry, "scx_fifo:v1"), AMD64)
     (digest,) = registry.fetch_digests(by_tag.source)
     assert digest == by_tag.digest
-    by_digest = registry.fetch_image(replace(by_tag.source, tag=None, digest=digest), AMD64)
+    by_digest = registry.fetch_image(by_tag.source._replace(tag=None, digest=digest), AMD64)
     assert by_digest.layers == by_tag.layers
     # With both, the digest counts: the tag may have moved on since.
-    moved = registry.fetch_image(replace(by_tag.source, tag="v2", digest=digest), AMD64)
+    moved = registry.fetch_image(by_tag.source._replace(tag="v2", digest=digest), AMD64)
     assert moved.digest == digest
 
 

@@ -182,7 +182,7 @@ def test_image_for_which_there_is_no_rule_is_refused(shelf: Shelf) -> None:
     key, image = make_key(), make_image(shelf)
     shelf.add_bundle(image.digest, sign_bundle(image.digest, key))
     (rule,) = trust(key).rules
-    elsewhere = Policy("policy.yaml", (replace(rule, images=("ghcr.io/me/*",)),))
+    elsewhere = Policy("policy.yaml", (rule._replace(images=("ghcr.io/me/*",)),))
     refusal = refuse(image, elsewhere)
     assert "has no rule for registry.test/schedkit/scx_fifo" in refusal.message
     assert refusal.may_be_allowed
@@ -391,11 +391,11 @@ def test_verified_image_can_be_had_again_without_its_registry(shelf: Shelf, tmp_
     shelf.asked.clear()
     again = read_image(tmp_path, image.registry, image.source, policy.hash)
     assert again == replace(image, manifests=tuple(image.manifests), layers=tuple(image.layers))
-    by_digest = replace(image.source, tag=None, digest=image.digest)
+    by_digest = image.source._replace(tag=None, digest=image.digest)
     found = read_image(tmp_path, image.registry, by_digest, policy.hash)
     assert found is not None
     assert found.digest == image.digest
-    assert read_image(tmp_path, image.registry, replace(image.source, tag="v2"), policy.hash) is None
+    assert read_image(tmp_path, image.registry, image.source._replace(tag="v2"), policy.hash) is None
     assert read_image(tmp_path, image.registry, image.source, trust(make_key()).hash) is None
     assert shelf.asked == []
 

@@ -57,13 +57,12 @@ def command(session: Session, name: str, limit: int) -> None:
 
 def _gather(session: Session, named: ResolvedName, tags: list[str]) -> list[VersionRow]:
     from concurrent.futures import ThreadPoolExecutor
-    from dataclasses import replace
 
     here = _fetch_digests(session)
 
     def look(tag: str) -> VersionRow:
         try:
-            digests = session.registry.fetch_digests(replace(named.reference, tag=tag, digest=None))
+            digests = session.registry.fetch_digests(named.reference._replace(tag=tag, digest=None))
         except SchedkitError as error:
             return VersionRow(tag, Unknown(error.message), None)
         return VersionRow(tag, digests[0], None if here is None else not here.isdisjoint(digests))
