@@ -190,6 +190,15 @@ def build(
         return (folder / "digest").read_text().strip()
 
 
+def copy(store: Store, tag: str, *, source: str, destination: str) -> None:
+    """Copy an image from one registry on loopback to another."""
+    words = ["skopeo", "copy", "--quiet", "--src-tls-verify=false", "--dest-tls-verify=false"]
+    words += [f"docker://{registry}/{tag}" for registry in (source, destination)]
+    done = subprocess.run(rooms.enter(store.path(rooms.TOOLS), words), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"copying {tag} failed: {done.stderr.strip()}")
+
+
 def _command(
     store: Store,
     folder: Path,
