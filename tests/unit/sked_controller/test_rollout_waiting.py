@@ -206,6 +206,27 @@ def test_agents_that_are_not_ready_tell_nothing_of_what_to_wait_with() -> None:
     assert find_waiters(cluster) == before == {V1: SKED}
 
 
+def test_revision_that_is_older_than_its_rollout_restarts_nothing_and_is_waited_for_when_nodes_come_back() -> None:
+    cluster = Waiting()
+    for name in NODES:
+        cluster.add_node(name)
+    cluster.add_agents(*NODES)
+    cluster.apply_resource("one", sched=V1)
+    cluster.work()
+    before = cluster.pod_uids()
+    assert find_waiters(cluster) == {}
+    cluster.ask(V1)
+    cluster.run_until("Complete")
+    assert (find_waiters(cluster), cluster.pod_uids()) == ({V1: SKED}, before)
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    cluster.waited.clear()
+    cluster.ask(V1)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V1)
+    assert sorted(cluster.waited) == NODES
+
+
 def test_node_without_room_for_two_pods_goes_without(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = make_waiting()
     cluster.stuck_waiters = ("n2",)

@@ -181,17 +181,17 @@ def _make(world: World, claim: Claim, name: str, current: str, waiter: InitConta
 
 
 def _update_waiter(world: World, found: DaemonSet) -> InitContainer | None:
-    """What a revision's pods wait with, if they do: of an image that an agent still has, or else of the newest.
+    """What a revision's pods wait with: of an image that an agent still has, or else of the newest.
 
-    After an upgrade of sked a node that joins may not get the old one any more. Pods that are there stay as they are.
-    Where the newest takes credentials, which the pods of schedulers do not have, nothing waits any more.
+    After an upgrade of sked a node that joins may not get the old one any more. Pods that are there stay as they are:
+    so one that is older than its rollout gets it too, for when nodes come back to it. Where the newest takes
+    credentials, which the pods of schedulers do not have, nothing waits any more.
     """
     waiter, sight = find_waiter(found), world.sight
-    if waiter is None:
-        return None
-    image = waiter.image if sight.has_agent_of(waiter.image) else sight.find_agent_image()
+    before = waiter.image if waiter else ""
+    image = before if before and sight.has_agent_of(before) else sight.find_agent_image()
     if image is None:  # which one it would be is not known
-        image = waiter.image
+        image = before
     return make_waiter(image, found.spec.template.spec.containers[0].resources) if image else None
 
 
