@@ -38,6 +38,12 @@ class Node:
     def __init__(self, machine: Machine, cluster: Cluster) -> None:
         self._machine = machine
         self._cluster = cluster
+        self.image = SECOND
+
+    def turn(self) -> str:
+        """The other image, which is to be next."""
+        self.image = SECOND if self.image == FIRST else FIRST
+        return self.image
 
     def read_gap(self, image: str) -> float:
         """The seconds for which the kernel had no scheduler before this one, which it has or is about to get."""
@@ -91,15 +97,14 @@ def measure(store: Store, folder: Path, times: int) -> None:
         cluster.kubectl("-n", "sked-system", "rollout", "status", "daemonset/sked-agent", "--timeout=300s", timeout=310)
         install_schedctl(machine)
         node = Node(machine, cluster)
-        node.update(FIRST)  # images are pulled by this and the next, and not measured
-        node.update(SECOND)
-        changes = [(FIRST, SECOND)[number % 2] for number in range(times)]
-        plain = [node.update(image) for image in changes]
-        node.update(changes[-1], ROLLOUT)
-        rollout = [node.update(image, ROLLOUT) for image in reversed(changes)]
+        for _ in range(2):  # by these images are pulled
+            node.update(node.turn())
+        plain = [node.update(node.turn()) for _ in range(times)]
+        node.update(node.image, ROLLOUT)
+        rollout = [node.update(node.turn(), ROLLOUT) for _ in range(times)]
         node.release()
-        node.switch(SECOND)
-        switch = [node.switch(image) for image in changes]
+        node.switch(node.image)
+        switch = [node.switch(node.turn()) for _ in range(times)]
         node.stop()
     finally:
         machine.stop()
