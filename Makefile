@@ -93,7 +93,7 @@ catalog-check: setup ## Build every scheduler of the catalog from its crate, run
 package: setup ## Build a release of this commit into dist/: wheel, source, .deb, operator's image, chart, install.yaml (IMG=… names the image; ARCHITECTURES=amd64 leaves arm64 out)
 	@$(stage) package $(python) -m release package $(if $(filter-out file,$(origin IMG)),--image '$(IMG)') $(ARCHITECTURES:%=--architecture %)
 
-release-check: setup ## Install what is in dist/ into clean Debian roots, run it, remove it; build it again elsewhere and compare
+release-check: setup ## Install what is in dist/ into clean Debian roots and on a machine, run it, remove it; build it again elsewhere and compare
 	@$(stage) "release check" $(python) -m release check $(if $(filter-out file,$(origin IMG)),--image '$(IMG)')
 
 clean: ## Delete what was made in this clone (the lab's cache stays: `python -m lab prune --all`)

@@ -15,6 +15,7 @@ from lab.wheels import PROJECT
 from release import bases
 from release.check import WHEELS, check_deb, check_pipx, check_python, check_same_bytes, check_uv, open_root
 from release.check_cluster import check_image, check_manifests, check_publishing
+from release.check_machine import check_machine
 from release.debian import SUITES, TRIXIE
 from release.package import REPOSITORY, build_release, read_release, read_revision
 from schedkit import __version__
@@ -54,7 +55,7 @@ def package(out: Path, image: str, architectures: tuple[str, ...]) -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=PROJECT / "dist", help="Where the release is.")
 @click.option("--image", default=IMAGE, help="The image's name, as given to `package`.")
 def check(out: Path, image: str) -> None:
-    """Install each artefact into clean Debian roots, run it and remove it; build all again and compare."""
+    """Install each artefact into clean Debian roots and on a machine, run and remove it; build it again and compare."""
     store, out = open_store(), out.absolute()
     if read_release(out)[0] != read_revision(PROJECT):
         raise UsageError(f"the release in {out} is of another commit", hint="make package")
@@ -66,6 +67,8 @@ def check(out: Path, image: str) -> None:
             for name, step in steps.items():
                 with store.progress.step(f"{suite.name}: {name}"):
                     step()
+    with store.progress.step("a machine with sched_ext: dpkg"), TemporaryDirectory(dir=store.root / "run") as folder:
+        check_machine(store, out, Path(folder) / "machine")
     with store.progress.step("image, chart and install.yaml"), TemporaryDirectory(dir=store.root / "run") as folder:
         digest, architectures = check_image(store, out, PROJECT, Path(folder))
         check_publishing(store, out, digest, Path(folder))
