@@ -17,7 +17,7 @@ STEPS = (
     ("schedctl run --allow-unsigned localhost:5000/scx_fifo:v1", "schedkit_fifo"),
     ("schedctl status", "schedkit_fifo"),
     ("schedctl switch --allow-unsigned localhost:5000/scx_fifo:v2", "schedkit_fifo2"),
-    ("schedctl stop", "stopped"),
+    ("schedctl stop", "detached and removed"),
 )
 
 
