@@ -15,10 +15,11 @@ from lab.waiting import wait_for
 from tests.integration.clusters import read_api
 from tests.integration.sked_agent.conftest import FIRST, SECOND
 from tests.integration.sked_agent.node import REPORTS, AgentProcess, ask, make_report
-from tests.integration.sked_deploy.tools import AGENT, NAMESPACE
+from tests.integration.sked_deploy.tools import AGENT, NAMESPACE, ROOT
 from tests.unit.kernel.roots import ATTACHED, FREE
 
 API_SERVER = "kube-apiserver"
+DOCUMENTATION = ROOT / "docs/sked/node-reports.md"
 
 
 def mask_ages(text: str) -> list[list[str]]:
