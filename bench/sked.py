@@ -89,14 +89,13 @@ class Process:
         self._port = port
         self._folder = folder
 
-    def start(self, kubeconfig: Path, *more: str) -> float:
-        """Start the manager with more options, if there are any; when that was."""
+    def start(self, kubeconfig: Path, *more: str, namespace: str = "default") -> float:
+        """Start the manager with more options, if there are any; when that was. Its agents are in `namespace`."""
         served = [f"--metrics-bind-address=127.0.0.1:{self._port}", "--metrics-secure=false"]
         options = [f"--kubeconfig={kubeconfig}", "--health-probe-bind-address=0", f"--workers={WORKERS}"]
         began = time.monotonic()
-        self._daemon.start(
-            [sys.executable, "-c", MANAGER, "manager", *options, *served, *more], make_environment(self._folder)
-        )
+        environment = make_environment(self._folder) | {"POD_NAMESPACE": namespace}
+        self._daemon.start([sys.executable, "-c", MANAGER, "manager", *options, *served, *more], environment)
         return began
 
     def check(self) -> None:

@@ -1,10 +1,11 @@
 """`sked-wait`: wait for the kernel's slot, on a node, before the scheduler of the same pod starts.
 
-A program of its own in the image: many wait at once, so it loads little. `sked-wait --stay` is the sidecar's own process, which
-does nothing; `sked-wait` is its startup probe, which ends when the slot is free.
+A program of its own in the image: many wait at once, so it loads little. `sked-wait --stay` is the sidecar's own
+process, which does nothing; `sked-wait` is its startup probe, which ends when the slot is free.
 """
 
 import math
+import os
 import signal
 import sys
 from contextlib import suppress
@@ -23,7 +24,8 @@ WAITED = Path("/dev/shm/sked-waited")  # noqa: S108  a file system of this pod's
 
 def main(root: Path = Path("/"), waited: Path = WAITED) -> None:
     """Return when nothing is attached. Where that cannot be seen it returns too: the scheduler says what is wrong."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the first process of a container is not ended without it
+    # The first process of a container is not ended without it. At once, as the node may be without a scheduler.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
     if sys.argv[1:] == ["--stay"]:
         while True:
             signal.pause()

@@ -18,6 +18,7 @@ from schedkit.sked.controller.failures import (
     CRASH_LOOPING,
     find_pull_fault,
     find_waiting,
+    has_begun,
     is_ready,
     is_running,
     is_waiting,
@@ -145,7 +146,8 @@ class Steering:
         revision = revisions.find(target)
         if revision is None or course.progress.phase in (ROLLING_BACK, ROLLED_BACK, COMPLETE):
             return (), tuple(pod for pod in pullers.values() if not pod.metadata.deletion_timestamp)
-        waiting = {place.name for place in places if place.revision != target}
+        # They go before the old scheduler does: what a kubelet clears away meanwhile would make the gap longer.
+        waiting = {place.name for place in places if target not in (place.revision, place.waiting)}
         pull = tuple(make_pull_pod(revision, node) for node in course.pulls if (target, node) not in pullers)
         drop = (pod for (name, node), pod in pullers.items() if name != target or node not in waiting)
         return pull, tuple(pod for pod in drop if not pod.metadata.deletion_timestamp)
@@ -226,7 +228,9 @@ class Steering:
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
             place = _note_waiting(place, seen, waiter, waits, now)
-            if claim.owner not in self._without_pulls:
+            # What waits, or waited, came after the image.
+            is_there = coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter))
+            if claim.owner not in self._without_pulls and not is_there:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
             places.append(place)
         self._seen[claim.identity] = after
