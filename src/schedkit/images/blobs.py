@@ -49,7 +49,7 @@ def _rest(response: Response, offset: int, about: str) -> Iterator[bytes]:
     """What comes after `offset`, also from a server that knows no ranges and starts at the beginning."""
     skip = offset
     if response.status == 206:
-        start = _CONTENT_RANGE.match(response.headers.get("Content-Range", ""))
+        start = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
         if not start or int(start[1]) != offset:
             raise BadDataError(f"{about}: the registry sent another part of a blob than the one asked for")
         skip = 0

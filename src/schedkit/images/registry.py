@@ -102,7 +102,7 @@ class Registry:
             )
             if reference.digest:
                 check_digest(answer.body, reference.digest, about)
-            media_type = find_media_type(answer.body, answer.headers.get("Content-Type", ""), about)
+            media_type = find_media_type(answer.body, answer.headers.get("content-type", ""), about)
             digest = reference.digest or make_digest(answer.body)
             return Descriptor(media_type, digest, len(answer.body)), answer.body
 
@@ -231,7 +231,7 @@ class Registry:
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._client.open(endpoint, f"blobs/{blob.digest}", about=about, headers=headers)
         expected = blob.size - offset if response.status == 206 else blob.size
-        length = response.headers.get("Content-Length")
+        length = response.headers.get("content-length")
         if length is not None and length != str(expected):
             response.close()
             raise BadDataError(
@@ -254,7 +254,7 @@ class Registry:
         found: list[Annotated] = []
         rest = () if fallback else self._client.fetch_rest(endpoint, first, about=about, limit=LARGEST_MANIFEST)
         for page in (first, *rest):
-            media_type = find_media_type(page.body, page.headers.get("Content-Type", ""), about)
+            media_type = find_media_type(page.body, page.headers.get("content-type", ""), about)
             document = parse_document(media_type, page.body, about)
             if not isinstance(document, Index):
                 raise BadDataError(
