@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import finalize
 
 from schedkit.errors import BadDataError, NotFoundError
 from schedkit.images.dialing import RegistryConnection, Route, open_connection
@@ -29,6 +30,7 @@ class Connections:
         self._contexts: dict[tuple[Path, ...], SSLContext] = {}  # by what they trust beside the system's authorities
         self._idle: dict[Route, list[RegistryConnection]] = {}
         self._lock = Lock()
+        finalize(self, _close_all, self._idle)  # a client that nobody closes takes them along
 
     def take(self, scheme: str, authority: str, seconds: float) -> RegistryConnection:
         """A connection to a host[:port]: one that was given back, or a new one within so many seconds."""
@@ -55,10 +57,7 @@ class Connections:
     def close(self) -> None:
         """Close what is open."""
         with self._lock:
-            for idle in self._idle.values():
-                for connection in idle:
-                    connection.close()
-            self._idle.clear()
+            _close_all(self._idle)
 
     def find_route(self, scheme: str, authority: str) -> Route:
         """The way to a host[:port]; errors where certificates or the proxy cannot be used."""
@@ -101,6 +100,13 @@ class Connections:
                 _load(context, file)
             self._contexts[key] = context
         return self._contexts[key]
+
+
+def _close_all(idle: dict[Route, list[RegistryConnection]]) -> None:
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
+    idle.clear()
 
 
 def find_authorities(authority: str, folders: Sequence[Path]) -> list[Path]:

@@ -1,5 +1,6 @@
 """Connections that are kept, and TLS through proxies: against servers that are there, on this machine."""
 
+import gc
 import socket
 import ssl
 import threading
@@ -228,3 +229,20 @@ def test_proxy_that_refuses_is_told_of() -> None:
         with pytest.raises(UnavailableError, match=f"the proxy for {HOST} failed: it answers with HTTP 407"):
             transport.fetch(f"https://{HOST}/v2/", about="it", limit=10)
         transport.close()
+
+
+def test_client_that_nobody_closed_leaves_no_connection_open() -> None:
+    ended = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        answering(OK)(connection)
+        ended.set()
+
+    with serving(serve) as (port, _):
+        transport = Transport(RegistrySettings(), environ={})
+        transport.fetch(f"http://127.0.0.1:{port}/", about="it", limit=10)
+        cycle: list[object] = [transport]
+        cycle.append(cycle)
+        del transport, cycle
+        gc.collect()  # an open socket among it would be a warning, and so an error here
+        assert ended.wait(10)
