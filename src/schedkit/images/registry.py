@@ -160,8 +160,8 @@ class Registry:
         """One manifest or index of the reference's repository by digest."""
         return self.fetch_document(reference._replace(tag=None, digest=digest), about=str(reference))
 
-    def fetch_blob(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
-        """Stream a blob of the reference's repository, checked while it streams.
+    def fetch_blob(self, reference: Reference, blob: Descriptor, *, checked: bool = True) -> Iterator[bytes]:
+        """Stream a blob of the reference's repository, checked while it streams unless whoever takes it does that.
 
         BadMirrorError: a mirror's was wrong. That mirror is asked no more; whoever starts again gets it from elsewhere.
         """
@@ -178,7 +178,7 @@ class Registry:
             return self._try_each(reference, ask)
 
         try:
-            yield from stream_blob(open_at, blob, about)
+            yield from stream_blob(open_at, blob, about, checked=checked)
         except (BadDataError, NoAnswerError) as error:
             wrong = used.intersection(mirrors)
             if not wrong:

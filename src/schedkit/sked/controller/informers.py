@@ -184,7 +184,9 @@ def _trim_pod(pod: Pod) -> Pod:
     replace = msgspec.structs.replace
     waits = any(status.name == WAIT for status in pod.status.init_container_statuses)
     conditions = tuple(
-        found if waits and found.type == INITIALIZED and found.status == "True" else replace(found, last_transition_time=None)
+        found
+        if waits and found.type == INITIALIZED and found.status == "True"
+        else replace(found, last_transition_time=None)
         for found in pod.status.conditions
     )
     pod = replace(_trim(pod), status=replace(pod.status, conditions=conditions))
