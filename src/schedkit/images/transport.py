@@ -251,14 +251,18 @@ class Transport:
         """One request as it is, once; FailedRequestError if no answer comes."""
         parts = urlsplit(url)
         sent = {"User-Agent": f"schedkit/{__version__}", **headers}
-        seconds = min(self._connect_seconds, self.check_time())
-        connection = self._connections.take(parts.scheme, parts.netloc.rpartition("@")[2], seconds)
         method, body = "GET", None
         if form is not None:
             method, body = "POST", urlencode(form).encode()
             sent["Content-Type"] = "application/x-www-form-urlencoded"
-        answer = connection.ask(method, url, sent, body, min(self.read_seconds, self.check_time()))
-        return Response(self, connection, answer, url)
+        seconds = min(self._connect_seconds, self.check_time())
+        connection = self._connections.take(parts.scheme, parts.netloc.rpartition("@")[2], seconds)
+        try:
+            seconds = min(self.read_seconds, self.check_time())
+        except NoAnswerError:
+            connection.close()
+            raise
+        return Response(self, connection, connection.ask(method, url, sent, body, seconds), url)
 
     def release(self, connection: RegistryConnection, *, whole: bool) -> None:
         """Keep a connection whose answer has been read whole, and close any other."""
