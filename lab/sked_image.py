@@ -19,7 +19,7 @@ _PYTHON = {"BASE": f"{images.BASES}/python"}
 
 
 # The wheels of everything that the operator imports, of the locked versions.
-PACKAGES = ("aiohttp", "click", "cryptography", "msgspec", "pyyaml", "rfc3161-client", "tuf", "urllib3")
+PACKAGES = ("aiohttp", "click", "cryptography", "msgspec", "pyyaml", "rfc3161-client", "tuf")
 WHEELS = wheels("sked-wheels", *PACKAGES, megabytes=25)
 
 

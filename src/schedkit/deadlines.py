@@ -1,12 +1,20 @@
 """Reading from a socket until a point in time: a socket's own timeout begins again with every byte that comes."""
 
 import io
-import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+
+class Wire(Protocol):
+    """A socket, as far as it is used here; or what stands for one."""
+
+    def settimeout(self, seconds: float | None, /) -> None: ...
+    def recv_into(self, buffer: "WriteableBuffer", /) -> int: ...
+    def sendall(self, data: "ReadableBuffer", /) -> None: ...
+    def close(self) -> None: ...
 
 
 class TimedReader(io.RawIOBase):
@@ -15,23 +23,17 @@ class TimedReader(io.RawIOBase):
     Without a deadline, the socket's own timeout holds for each silence.
     """
 
-    def __init__(self, sock: socket.socket, deadline: float | None) -> None:
+    def __init__(self, sock: Wire, deadline: float | None) -> None:
         self._sock = sock
-        self._stream = sock.makefile("rb", buffering=0)
         self.deadline = deadline
 
-    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
         if self.deadline is not None:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError("timed out")
             self._sock.settimeout(left)
-        return self._stream.readinto(buffer)
+        return self._sock.recv_into(buffer)
 
     def readable(self) -> bool:
         return True
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._stream.close()

@@ -47,7 +47,7 @@ def fetch_copy(url: str, settings: RegistrySettings, known: Copy | None) -> Copy
             hint="look at what changed in it before you ask for this digest",
         )
     parse_catalog(answer.body, address)
-    etag = answer.headers.get("ETag", "")
+    etag = answer.headers.get("etag", "")
     usable = etag.isascii() and etag.isprintable() and len(etag) <= LONGEST_ETAG
     return Copy(answer.body, etag if usable else "")
 

@@ -9,10 +9,11 @@ from schedkit.errors import BadDataError, UnavailableError
 from schedkit.images.authorization import Authorization
 from schedkit.images.challenge import parse_challenges
 from schedkit.images.credentials import Found
+from schedkit.images.failures import FailedRequestError, explain_failure
 from schedkit.images.reference import HUB
 from schedkit.images.refusals import explain_refusal
 from schedkit.images.settings import is_loopback
-from schedkit.images.transport import Answer, Response, Transport, explain_failure, is_same_origin
+from schedkit.images.transport import Answer, Response, Transport, is_same_origin
 
 HUB_API = "registry-1.docker.io"
 LARGEST_REFUSAL = 64 * 1024
@@ -63,7 +64,7 @@ class RegistryClient:
     def fetch_rest(self, endpoint: Endpoint, first: Answer, *, about: str, limit: int) -> Iterator[Answer]:
         """The pages that follow a first one, as its Link header names the next."""
         page, seen = first, {first.url}
-        while found := _NEXT.search(page.headers.get("Link", "")[:LONGEST_LINK]):
+        while found := _NEXT.search(page.headers.get("link", "")[:LONGEST_LINK]):
             url = self._transport.follow(page.url, found[1], about)
             if not is_same_origin(url, page.url):
                 raise BadDataError(f"{about}: {endpoint.registry} says that its list goes on at another server")
@@ -130,7 +131,7 @@ class RegistryClient:
         answer = send(dict(headers) | ({"Authorization": known} if known else {}))
         if answer.status != 401 or not is_same_origin(answer.url, base):
             return answer
-        challenges = parse_challenges(answer.headers.get("WWW-Authenticate", ""))
+        challenges = parse_challenges(answer.headers.get("www-authenticate", ""))
         new = self._authorization.fetch(base, endpoint.registry, endpoint.path, challenges, refused=known, about=about)
         if not new:
             return answer
@@ -152,16 +153,14 @@ class RegistryClient:
         settings = self._transport.settings
         if not settings.may_be_plain(authority):
             return "https"
-        from urllib3.exceptions import HTTPError
-
         # On loopback nothing is lost by asking in plain words first; a TLS server answers those with 400 or hangs up.
         plain_first = is_loopback(authority) and authority not in settings.insecure
-        failed: tuple[str, Exception] | None = None
+        failed: tuple[str, FailedRequestError] | None = None
         for scheme in ("http", "https") if plain_first else ("https", "http"):
             url = f"{scheme}://{authority}/v2/"
             try:
                 response = self._transport.send(url, {})
-            except (HTTPError, OSError) as error:
+            except FailedRequestError as error:
                 failed = url, error
                 continue
             response.discard()
@@ -172,9 +171,7 @@ class RegistryClient:
         raise explain_failure(about, *failed) from failed[1]
 
     def _send_once(self, url: str, about: str) -> Response:
-        from urllib3.exceptions import HTTPError
-
         try:
             return self._transport.send(url, {})
-        except (HTTPError, OSError) as error:
+        except FailedRequestError as error:
             raise explain_failure(about, url, error) from error

@@ -1,91 +1,112 @@
-"""Connections to registries: certificates, proxies and pools, each made when it is first needed."""
+"""Connections to registries: the way to each host, with its certificates and its proxy, and those that are open."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from weakref import finalize
 
-from schedkit.errors import BadDataError, NotFoundError, UsageError
-from schedkit.images.settings import RegistrySettings, host_of, is_loopback
+from schedkit.errors import BadDataError, NotFoundError
+from schedkit.images.dialing import RegistryConnection, Route, open_connection
+from schedkit.images.proxies import find_proxy, parse_proxy
+from schedkit.images.settings import RegistrySettings
 
 if TYPE_CHECKING:
-    import ssl
-
-    from urllib3 import PoolManager
+    from ssl import SSLContext
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 30.0
 CERTIFICATE_FOLDERS = (Path("/etc/containers/certs.d"), Path("/etc/docker/certs.d"))
-POOL_SIZE = 8  # connections kept per host: layers are fetched side by side
+MOST_IDLE = 8  # connections kept per host: layers are fetched side by side
 
 
 class Connections:
-    """A pool for each host, with the certificates and the proxy that are right for it."""
+    """What is open to hosts, each connection for one request at a time; threads may share it."""
 
-    def __init__(
-        self,
-        settings: RegistrySettings,
-        environ: Mapping[str, str],
-        connect_seconds: float = CONNECT_SECONDS,
-        read_seconds: float = READ_SECONDS,
-    ) -> None:
+    def __init__(self, settings: RegistrySettings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
-        self._connect_seconds = connect_seconds
-        self._read_seconds = read_seconds
-        self._pools: dict[tuple[str, str], PoolManager] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
+        self._contexts: dict[tuple[Path, ...], SSLContext] = {}  # by what they trust beside the system's authorities
+        self._idle: dict[Route, list[RegistryConnection]] = {}
         self._lock = Lock()
+        finalize(self, _close_all, self._idle)  # a client that nobody closes takes them along
 
-    def pool(self, scheme: str, authority: str) -> "PoolManager":
-        """The pool for a host[:port]."""
+    def take(self, scheme: str, authority: str, seconds: float) -> RegistryConnection:
+        """A connection to a host[:port]: one that was given back, or a new one within so many seconds."""
+        route = self.find_route(scheme, authority)
+        while True:
+            with self._lock:
+                idle = self._idle.get(route)
+                connection = idle.pop() if idle else None
+            if connection is None:
+                return open_connection(route, seconds)
+            if connection.is_quiet():
+                return connection
+            connection.close()
+
+    def give_back(self, connection: RegistryConnection) -> None:
+        """Keep a connection for the next request; its last answer has been read to its end."""
         with self._lock:
-            if (scheme, authority) not in self._pools:
-                self._pools[scheme, authority] = self._make_pool(scheme, authority)
-            return self._pools[scheme, authority]
+            idle = self._idle.setdefault(connection.route, [])
+            if len(idle) < MOST_IDLE:
+                idle.append(connection)
+                return
+        connection.close()
 
     def close(self) -> None:
         """Close what is open."""
         with self._lock:
-            for pool in self._pools.values():
-                pool.clear()
-            self._pools.clear()
+            _close_all(self._idle)
 
-    def _make_pool(self, scheme: str, authority: str) -> "PoolManager":
-        import urllib3
+    def find_route(self, scheme: str, authority: str) -> Route:
+        """The way to a host[:port]; errors where certificates or the proxy cannot be used."""
+        with self._lock:
+            if (scheme, authority) not in self._routes:
+                self._routes[scheme, authority] = self._make_route(scheme, authority)
+            return self._routes[scheme, authority]
 
-        from schedkit.images.timed import POOLS
+    def _make_route(self, scheme: str, authority: str) -> Route:
+        from urllib.parse import urlsplit
 
-        timeout = urllib3.Timeout(connect=self._connect_seconds, read=self._read_seconds)
-        proxy = find_proxy(scheme, authority, self._environ)
-        unverified = authority in self._settings.insecure
-        context = self._make_context(authority, unverified=unverified) if scheme == "https" or proxy else None
-        if unverified:
-            # The user asked for it, by name, and has been told what that means.
-            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        requirement = "CERT_NONE" if unverified else "CERT_REQUIRED"
-        options: dict[str, Any] = {
-            "maxsize": POOL_SIZE,
-            "timeout": timeout,
-            "ssl_context": context,
-            "cert_reqs": requirement,
-        }
-        manager = _make_proxied(proxy, authority, options) if proxy else urllib3.PoolManager(**options)
-        manager.pool_classes_by_scheme = POOLS
-        return manager
+        shown = _to_ascii(authority)
+        there = urlsplit(f"{scheme}://{shown}")
+        port = there.port or (443 if scheme == "https" else 80)
+        url = find_proxy(scheme, authority, self._environ)
+        proxy = parse_proxy(url, authority) if url else None
+        tls = self._make_context(authority) if scheme == "https" else None
+        proxy_tls = self._trust(()) if proxy and proxy.scheme == "https" else None
+        return Route(scheme, shown, there.hostname or "", port, tls, proxy, proxy_tls)
 
-    def _make_context(self, authority: str, *, unverified: bool) -> "ssl.SSLContext":
+    def _make_context(self, authority: str) -> "SSLContext":
+        if authority not in self._settings.insecure:
+            return self._trust(find_authorities(authority, CERTIFICATE_FOLDERS))
         import ssl
 
-        context = ssl.create_default_context()  # SSL_CERT_FILE and SSL_CERT_DIR are OpenSSL's own and honoured by it
-        if unverified:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-            return context
-        if self._settings.ca_file:
-            _trust(context, Path(self._settings.ca_file))
-        for file in find_authorities(authority, CERTIFICATE_FOLDERS):
-            _trust(context, file)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # the user asked for it, by name, and has been told what that means
         return context
+
+    def _trust(self, files: Sequence[Path]) -> "SSLContext":
+        """Whoever the system trusts, the user, and these files: hosts share it, as the system's take long to load."""
+        import ssl
+
+        named = [Path(self._settings.ca_file)] if self._settings.ca_file else []
+        key = (*named, *files)
+        if key not in self._contexts:
+            context = ssl.create_default_context()  # SSL_CERT_FILE and SSL_CERT_DIR are honoured by OpenSSL itself
+            for file in key:
+                _load(context, file)
+            self._contexts[key] = context
+        return self._contexts[key]
+
+
+def _close_all(idle: dict[Route, list[RegistryConnection]]) -> None:
+    for connections in idle.values():
+        for connection in connections:
+            connection.close()
+    idle.clear()
 
 
 def find_authorities(authority: str, folders: Sequence[Path]) -> list[Path]:
@@ -93,7 +114,15 @@ def find_authorities(authority: str, folders: Sequence[Path]) -> list[Path]:
     return [file for folder in folders for file in sorted((folder / authority).glob("*.crt"))]
 
 
-def _trust(context: "ssl.SSLContext", file: Path) -> None:
+def _to_ascii(authority: str) -> str:
+    """As it is sent in Host: with international names encoded."""
+    try:
+        return authority if authority.isascii() else authority.encode("idna").decode()
+    except UnicodeError:
+        return authority  # nor can it be resolved, which is told then
+
+
+def _load(context: "SSLContext", file: Path) -> None:
     import ssl
 
     try:
@@ -104,57 +133,3 @@ def _trust(context: "ssl.SSLContext", file: Path) -> None:
         raise BadDataError(
             f"{file} holds no certificate authority", hint="it must be one or more certificates in PEM"
         ) from error
-
-
-def find_proxy(scheme: str, authority: str, environ: Mapping[str, str]) -> str | None:
-    """The proxy for a host as curl and Go understand the environment: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY."""
-    names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY", "all_proxy", "ALL_PROXY")
-    proxy = next((environ[name] for name in names if environ.get(name)), None)
-    if not proxy or is_loopback(authority):
-        return None
-    exceptions = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
-    if any(_covers(word.strip().lower(), authority.lower()) for word in exceptions.split(",") if word.strip()):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
-def _make_proxied(proxy: str, authority: str, options: Mapping[str, Any]) -> "PoolManager":
-    """A pool whose requests go through a proxy; UsageError if its URL cannot be used."""
-    import urllib3
-
-    try:
-        if not urllib3.util.parse_url(proxy).host:
-            raise ValueError("it has no host")
-        return urllib3.ProxyManager(proxy, proxy_headers=_make_proxy_headers(proxy), **options)
-    except (ValueError, urllib3.exceptions.HTTPError) as error:  # their words may have the password in them
-        raise UsageError(
-            f"the proxy for {authority} is not a URL that can be used",
-            hint="look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY: http://USER:PASSWORD@HOST:PORT, "
-            "with %XX for special characters",
-        ) from error
-
-
-def _make_proxy_headers(proxy: str) -> dict[str, str]:
-    """The user and password in a proxy's URL, which urllib3 does not send by itself, and not in UTF-8."""
-    from base64 import b64encode
-    from urllib.parse import unquote_to_bytes, urlsplit
-
-    parts = urlsplit(proxy)
-    if not parts.username:
-        return {}
-    login = unquote_to_bytes(parts.username) + b":" + unquote_to_bytes(parts.password or "")
-    return {"proxy-authorization": f"Basic {b64encode(login).decode()}"}
-
-
-def _covers(word: str, authority: str) -> bool:
-    """Whether one word of NO_PROXY means this host: `*`, a network, a host[:port], or a domain and all below it."""
-    from ipaddress import ip_address, ip_network
-
-    if word in ("*", authority):
-        return True
-    host = host_of(authority)
-    try:
-        return ip_address(host) in ip_network(word, strict=False)
-    except ValueError:
-        domain = word.removeprefix("*").lstrip(".")
-        return host == domain or host.endswith(f".{domain}")

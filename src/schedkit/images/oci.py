@@ -78,8 +78,8 @@ class Content(Protocol):
     def layers(self) -> Sequence[Descriptor]:
         """This platform's layers, lowest first."""
 
-    def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
-        """The bytes of a blob as they arrive; raises before its end if digest or size are wrong.
+    def fetch_blob(self, blob: Descriptor, *, checked: bool = True) -> Iterator[bytes]:
+        """The bytes of a blob as they arrive; raises before its end if digest (unless unchecked) or size are wrong.
 
         After a BadMirrorError it may be called again, and the bytes come from elsewhere.
         """

@@ -31,7 +31,7 @@ def _explain_unavailable(answer: Answer, registry: str, about: str, said: str) -
         )
     else:
         error = UnavailableError(f"{about}: {registry} has an internal error (HTTP {answer.status}){said}")
-    error.retry_after = parse_retry_after(answer.headers.get("Retry-After", ""))
+    error.retry_after = parse_retry_after(answer.headers.get("retry-after", ""))
     return error
 
 

@@ -102,7 +102,7 @@ class Registry:
             )
             if reference.digest:
                 check_digest(answer.body, reference.digest, about)
-            media_type = find_media_type(answer.body, answer.headers.get("Content-Type", ""), about)
+            media_type = find_media_type(answer.body, answer.headers.get("content-type", ""), about)
             digest = reference.digest or make_digest(answer.body)
             return Descriptor(media_type, digest, len(answer.body)), answer.body
 
@@ -160,8 +160,8 @@ class Registry:
         """One manifest or index of the reference's repository by digest."""
         return self.fetch_document(reference._replace(tag=None, digest=digest), about=str(reference))
 
-    def fetch_blob(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
-        """Stream a blob of the reference's repository, checked while it streams.
+    def fetch_blob(self, reference: Reference, blob: Descriptor, *, checked: bool = True) -> Iterator[bytes]:
+        """Stream a blob of the reference's repository, checked while it streams unless whoever takes it does that.
 
         BadMirrorError: a mirror's was wrong. That mirror is asked no more; whoever starts again gets it from elsewhere.
         """
@@ -178,7 +178,7 @@ class Registry:
             return self._try_each(reference, ask)
 
         try:
-            yield from stream_blob(open_at, blob, about)
+            yield from stream_blob(open_at, blob, about, checked=checked)
         except (BadDataError, NoAnswerError) as error:
             wrong = used.intersection(mirrors)
             if not wrong:
@@ -231,7 +231,7 @@ class Registry:
         headers = {"Range": f"bytes={offset}-"} if offset else {}
         response = self._client.open(endpoint, f"blobs/{blob.digest}", about=about, headers=headers)
         expected = blob.size - offset if response.status == 206 else blob.size
-        length = response.headers.get("Content-Length")
+        length = response.headers.get("content-length")
         if length is not None and length != str(expected):
             response.close()
             raise BadDataError(
@@ -254,7 +254,7 @@ class Registry:
         found: list[Annotated] = []
         rest = () if fallback else self._client.fetch_rest(endpoint, first, about=about, limit=LARGEST_MANIFEST)
         for page in (first, *rest):
-            media_type = find_media_type(page.body, page.headers.get("Content-Type", ""), about)
+            media_type = find_media_type(page.body, page.headers.get("content-type", ""), about)
             document = parse_document(media_type, page.body, about)
             if not isinstance(document, Index):
                 raise BadDataError(

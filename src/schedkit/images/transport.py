@@ -5,18 +5,16 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urljoin, urlsplit
+from typing import NamedTuple
+from urllib.parse import urlencode, urljoin, urlsplit
 
 from schedkit import __version__
-from schedkit.errors import BadDataError, NoAnswerError, SchedkitError, UnavailableError
+from schedkit.errors import BadDataError, NoAnswerError, SchedkitError
+from schedkit.http1 import Http1Response
 from schedkit.images.connections import CONNECT_SECONDS, READ_SECONDS, Connections
+from schedkit.images.dialing import RegistryConnection
+from schedkit.images.failures import FailedRequestError, explain_failure, find_words
 from schedkit.images.settings import RegistrySettings
-
-if TYPE_CHECKING:
-    from urllib3 import BaseHTTPResponse
-
-    from schedkit.images.timed import TimedResponse
 
 ATTEMPTS = 4
 FIRST_PAUSE = 0.5
@@ -51,46 +49,34 @@ class Answer(NamedTuple):
 class Response:
     """An answer whose body is still to come."""
 
-    def __init__(
-        self,
-        response: "BaseHTTPResponse",
-        url: str,
-        clock: Callable[[], float],
-        check_time: Callable[[], float | None],
-        read_seconds: float,
-    ) -> None:
-        self._response = response
-        # urllib3 has no other way to it.
-        self._timed: TimedResponse = response._original_response  # type: ignore[attr-defined]
-        self._clock = clock
-        self._check_time = check_time
-        self._read_seconds = read_seconds
+    def __init__(self, transport: "Transport", connection: RegistryConnection, answer: Http1Response, url: str) -> None:
+        self._transport = transport
+        self._connection = connection
+        self._answer = answer
+        self._closed = False
         self.url = url
-        self.status = response.status
-        self.headers: Mapping[str, str] = response.headers
+        self.status = answer.status
+        self.headers = answer.headers  # names in lower case
 
     def pieces(self, deadline: float = math.inf) -> Iterator[bytes]:
         """The body as it arrives, undecoded; BrokenStreamError when it stops, slows to a drip, or at the deadline."""
-        from urllib3.exceptions import HTTPError
-        from urllib3.exceptions import TimeoutError as Late
-
-        began, in_window = self._clock(), 0
+        clock = self._transport.clock
+        began, in_window = clock(), 0
         while True:
-            left = self._check_time()
-            allowed = min(self._read_seconds, deadline - self._clock(), math.inf if left is None else left)
+            allowed = min(self._transport.read_seconds, deadline - clock(), self._transport.check_time())
             try:
-                self._timed.allow(allowed)
-                piece = self._response.read1(PIECE, decode_content=False)
-            except (HTTPError, OSError) as error:
-                self._check_time()
-                if self._clock() > deadline:
+                self._connection.allow(allowed)
+                piece = self._answer.read1(PIECE)
+            except OSError as error:
+                self._transport.check_time()
+                if clock() > deadline:
                     raise BrokenStreamError(f"it is incomplete after {DOCUMENT_SECONDS:.0f} s") from error
-                raise BrokenStreamError(_why(error), broken=not isinstance(error, Late)) from error
+                raise BrokenStreamError(find_words(error), broken=not isinstance(error, TimeoutError)) from error
             if not piece:
                 return
             in_window += len(piece)
             yield piece
-            now = self._clock()
+            now = clock()
             if now - began > WINDOW_SECONDS:
                 if in_window < WINDOW_BYTES:
                     raise BrokenStreamError(f"only {in_window} bytes came in {now - began:.0f} s")
@@ -99,14 +85,14 @@ class Response:
     def read(self, limit: int) -> bytes:
         """The whole body if it has at most `limit` bytes; otherwise one more than that."""
         parts, size = [], 0
-        deadline = self._clock() + DOCUMENT_SECONDS
+        deadline = self._transport.clock() + DOCUMENT_SECONDS
         try:
             for piece in self.pieces(deadline):
                 parts.append(piece)
                 size += len(piece)
                 if size > limit:
                     break
-                if self._clock() > deadline:
+                if self._transport.clock() > deadline:
                     raise BrokenStreamError(f"it is incomplete after {DOCUMENT_SECONDS:.0f} s")
         finally:
             self.close()
@@ -114,7 +100,7 @@ class Response:
 
     def discard(self) -> None:
         """Be done with it: a short body is read, so that the connection can be used again."""
-        length = self.headers.get("Content-Length", "")
+        length = self.headers.get("content-length", "")
         if length.isascii() and length.isdigit() and int(length[:9]) <= SHORT_BODY:
             with suppress(BrokenStreamError):
                 self.read(SHORT_BODY)
@@ -122,8 +108,9 @@ class Response:
 
     def close(self) -> None:
         """Give the connection back if the body was read to its end, end it if not."""
-        self._response.close()
-        self._response.release_conn()
+        if not self._closed:
+            self._closed = True
+            self._transport.release(self._connection, whole=self._answer.is_done())
 
 
 class Transport:
@@ -140,17 +127,17 @@ class Transport:
         read_seconds: float = READ_SECONDS,
     ) -> None:
         self.settings = settings
-        self._connections = Connections(settings, environ, connect_seconds, read_seconds)
+        self.clock = clock
+        self.read_seconds = read_seconds
+        self._connections = Connections(settings, environ)
         self._sleep = sleep
-        self._clock = clock
         self._connect_seconds = connect_seconds
-        self._read_seconds = read_seconds
         self._limit: tuple[float, str] | None = None  # until when all requests must be done, and what to say then
 
     @contextmanager
     def limit(self, seconds: float, what: str) -> Iterator[None]:
         """Have all requests meanwhile done within this time, pauses included; NoAnswerError for what is not."""
-        self._limit = self._clock() + seconds, f"{what} took more than {seconds:.0f} seconds"
+        self._limit = self.clock() + seconds, f"{what} took more than {seconds:.0f} seconds"
         try:
             yield
         finally:
@@ -193,7 +180,7 @@ class Transport:
         redirects: bool = True,
     ) -> Response:
         """An answer with its body to come; redirects are followed, without Authorization once the host changes."""
-        sent = {"User-Agent": f"schedkit/{__version__}", "Accept-Encoding": "identity"} | dict(headers or {})
+        sent = dict(headers or {})
         for _ in range(MOST_REDIRECTS + 1):
             response = self._send_patiently(url, sent, about, form)
             if response.status not in REDIRECTS:
@@ -201,7 +188,7 @@ class Transport:
             response.discard()
             if not redirects:
                 raise BadDataError(f"{about}: {_host(url)} answers with a redirect where none may be followed")
-            target = self.follow(url, response.headers.get("Location", ""), about)
+            target = self.follow(url, response.headers.get("location", ""), about)
             if _origin(target) != _origin(url):
                 sent.pop("Authorization", None)
             url = target
@@ -233,53 +220,56 @@ class Transport:
     def _send_patiently(
         self, url: str, headers: Mapping[str, str], about: str, form: Mapping[str, str] | None
     ) -> Response:
-        from urllib3.exceptions import HTTPError, ProtocolError
-
         for attempt in range(ATTEMPTS):
             last = attempt == ATTEMPTS - 1
             pause = FIRST_PAUSE * 2**attempt
             try:
                 response = self.send(url, headers, form)
-            except ProtocolError as error:
-                if last or _is_nonsense(error):
-                    raise explain_failure(about, url, error) from error
-            except (HTTPError, OSError) as error:
-                raise explain_failure(about, url, error) from error
+            except FailedRequestError as failed:
+                if last or not failed.is_passing:
+                    raise explain_failure(about, url, failed) from failed
             else:
-                asked = parse_retry_after(response.headers.get("Retry-After", ""))
+                asked = parse_retry_after(response.headers.get("retry-after", ""))
                 if response.status not in TRANSIENT or last or (asked or 0) > LONGEST_PAUSE:
                     return response
                 pause = pause if asked is None else asked
                 response.discard()
-            left = self._check_time()
-            self._sleep(pause if left is None else min(pause, left))
+            self._sleep(min(pause, self.check_time()))
         raise AssertionError("the last attempt returns or raises")
 
-    def _check_time(self) -> float | None:
-        """The seconds that are left; None without a limit."""
+    def check_time(self) -> float:
+        """The seconds that are left for all requests; NoAnswerError when there are none."""
         if self._limit is None:
-            return None
+            return math.inf
         deadline, late = self._limit
-        left = deadline - self._clock()
+        left = deadline - self.clock()
         if left <= 0:
             raise NoAnswerError(late, hint="the registry, or the way to it, is too slow")
         return left
 
     def send(self, url: str, headers: Mapping[str, str], form: Mapping[str, str] | None = None) -> Response:
-        """One request as it is, once; errors are urllib3's."""
-        from urllib3 import Timeout
-
-        left = self._check_time()
+        """One request as it is, once; FailedRequestError if no answer comes."""
         parts = urlsplit(url)
-        pool = self._connections.pool(parts.scheme, parts.netloc)
-        options = {"headers": dict(headers), "redirect": False, "retries": False, "preload_content": False}
-        if left is not None:
-            options["timeout"] = Timeout(connect=min(self._connect_seconds, left), read=min(self._read_seconds, left))
-        if form is None:
-            answer = pool.request("GET", url, **options)  # type: ignore[arg-type]
+        sent = {"User-Agent": f"schedkit/{__version__}", **headers}
+        method, body = "GET", None
+        if form is not None:
+            method, body = "POST", urlencode(form).encode()
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
+        seconds = min(self._connect_seconds, self.check_time())
+        connection = self._connections.take(parts.scheme, parts.netloc.rpartition("@")[2], seconds)
+        try:
+            seconds = min(self.read_seconds, self.check_time())
+        except NoAnswerError:
+            connection.close()
+            raise
+        return Response(self, connection, connection.ask(method, url, sent, body, seconds), url)
+
+    def release(self, connection: RegistryConnection, *, whole: bool) -> None:
+        """Keep a connection whose answer has been read whole, and close any other."""
+        if whole:
+            self._connections.give_back(connection)
         else:
-            answer = pool.request("POST", url, fields=dict(form), encode_multipart=False, **options)  # type: ignore[arg-type]
-        return Response(answer, url, self._clock, self._check_time, self._read_seconds)
+            connection.close()
 
 
 def _host(url: str) -> str:
@@ -298,6 +288,8 @@ def is_same_origin(one: str, other: str) -> bool:
 
 def parse_retry_after(text: str) -> float | None:
     """Seconds to wait, from a number or a date."""
+    if not text:
+        return None  # as nearly always, and without the import
     if text.isascii() and text.isdigit():
         return float(text[:9])
     from email.utils import parsedate_to_datetime
@@ -308,76 +300,5 @@ def parse_retry_after(text: str) -> float | None:
         return None
 
 
-def _is_nonsense(error: Exception) -> bool:
-    """Whether the server spoke, but no HTTP that we read: asking again will not help."""
-    from http.client import HTTPException, RemoteDisconnected
-
-    return any(isinstance(arg, HTTPException) and not isinstance(arg, RemoteDisconnected) for arg in error.args)
-
-
-def _why(error: BaseException) -> str:
-    """The innermost reason, which is the one that a person can do something with."""
-    from urllib3.exceptions import NewConnectionError
-    from urllib3.exceptions import TimeoutError as Late
-
-    while True:
-        if isinstance(error, Late) and not isinstance(error, NewConnectionError):
-            return "no response in time"
-        inner = next((arg for arg in reversed(error.args) if isinstance(arg, BaseException)), error.__cause__)
-        if inner is None or inner is error:
-            break
-        error = inner
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    text = str(error) or type(error).__name__
-    return " ".join(text.rpartition(": ")[2].split())[:200]
-
-
 def _broken(about: str, url: str, error: BrokenStreamError) -> SchedkitError:
     return NoAnswerError(f"{about}: the answer of {_host(url)} broke off: {error}")
-
-
-def explain_failure(about: str, url: str, error: Exception) -> SchedkitError:
-    """What to tell of a request that got no answer."""
-    import ssl
-
-    from urllib3.exceptions import (
-        ConnectTimeoutError,
-        NameResolutionError,
-        NewConnectionError,
-        ProxyError,
-        ReadTimeoutError,
-        SSLError,
-    )
-
-    host = _host(url)
-    if isinstance(error, ProxyError):
-        return UnavailableError(
-            f"{about}: the proxy for {host} failed: {_why(error)}",
-            hint="look at HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
-        )
-    if isinstance(error, ReadTimeoutError):
-        return NoAnswerError(f"{about}: {host} accepted the request and sent no response in time")
-    if isinstance(error, ConnectTimeoutError) and not isinstance(error, NewConnectionError):
-        return NoAnswerError(
-            f"{about}: no response from {host}", hint="check your network, and HTTPS_PROXY if you need a proxy"
-        )
-    if isinstance(error, NameResolutionError):
-        return UnavailableError(
-            f"{about}: cannot resolve {host} (DNS lookup failed)", hint="check the name and your network"
-        )
-    if isinstance(error, SSLError):
-        inner = next((arg for arg in error.args if isinstance(arg, ssl.SSLCertVerificationError)), None)
-        if inner:
-            return UnavailableError(
-                f"{about}: the certificate of {host} is not trusted: {inner.verify_message or inner}",
-                hint="name its authority with ca-file in the configuration file, or put it into "
-                f"/etc/containers/certs.d/{host}/ca.crt",
-            )
-        return UnavailableError(
-            f"{about}: {host} does not speak TLS correctly: {_why(error)}",
-            hint=f"if it serves plain HTTP and that is meant, allow it with --insecure-registry {host}",
-        )
-    if _is_nonsense(error):
-        return BadDataError(f"{about}: {host} answers with something that is not HTTP: {_why(error)}")
-    return UnavailableError(f"{about}: {host} cannot be reached: {_why(error)}")

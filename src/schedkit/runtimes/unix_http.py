@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from schedkit.deadlines import TimedReader
 from schedkit.errors import BadDataError, NoAnswerError, NoPermissionError, UnavailableError
-from schedkit.runtimes.http1 import EngineResponse, format_request
+from schedkit.http1 import Http1Response, format_request
 
 READ_SECONDS = 30.0  # for what reads more than that
 CHANGE_SECONDS = 120.0  # for what makes, starts, signals or removes something
@@ -67,7 +67,7 @@ class EngineSocket:
         headers: Mapping[str, str] | None = None,
         seconds: float | None = READ_SECONDS,
         whole: bool = False,
-    ) -> Iterator[tuple[EngineResponse, socket.socket]]:
+    ) -> Iterator[tuple[Http1Response, socket.socket]]:
         """Ask, and read the answer as it comes. Leaving hangs up.
 
         `seconds` bounds the way to the answer's body, and then each silence, or with `whole` all of it; None does not.
@@ -85,7 +85,7 @@ class EngineSocket:
                 connection.sendall(format_request(method, url, fields, content))
                 reader = TimedReader(connection, deadline)
                 with BufferedReader(reader) as stream:
-                    response = EngineResponse(stream)
+                    response = Http1Response(stream)
                     if not whole:
                         reader.deadline = None
                         connection.settimeout(seconds)

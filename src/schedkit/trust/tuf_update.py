@@ -7,11 +7,11 @@ from tempfile import TemporaryDirectory
 
 from tuf.api.exceptions import DownloadError, DownloadHTTPError, RepositoryError
 from tuf.ngclient import FetcherInterface, Updater  # type: ignore[attr-defined]
-from urllib3.exceptions import HTTPError
 
 from schedkit.errors import NoAnswerError, UnavailableError
+from schedkit.images.failures import FailedRequestError, explain_failure
 from schedkit.images.settings import DEFAULTS
-from schedkit.images.transport import BrokenStreamError, Response, Transport, explain_failure
+from schedkit.images.transport import BrokenStreamError, Response, Transport
 
 SOCKET_SECONDS = 5.0
 ALL_SECONDS = 20.0  # for the whole update, however slowly it drips
@@ -55,7 +55,7 @@ class _Fetcher(FetcherInterface):
             response = self._transport.send(url, {})
         except NoAnswerError as error:  # the time for all of them is over
             raise DownloadError(error.message) from error
-        except (HTTPError, OSError) as error:
+        except FailedRequestError as error:
             raise DownloadError(explain_failure("TUF", url, error).message) from error
         if response.status != 200:
             response.discard()

@@ -59,9 +59,9 @@ class Tampered:
     def repository(self) -> str:
         return self.image.repository
 
-    def fetch_blob(self, blob: Descriptor) -> Iterator[bytes]:
+    def fetch_blob(self, blob: Descriptor, *, checked: bool = True) -> Iterator[bytes]:
         if blob.digest not in self.pieces:
-            yield from self.image.fetch_blob(blob)
+            yield from self.image.fetch_blob(blob, checked=checked)
             return
         for piece in self.pieces[blob.digest]:
             if isinstance(piece, BaseException):

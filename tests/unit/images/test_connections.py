@@ -7,11 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from urllib3.exceptions import HTTPError
 
 from schedkit.errors import BadDataError, NotFoundError, UsageError
-from schedkit.images.connections import Connections, find_proxy
+from schedkit.images.connections import Connections
+from schedkit.images.failures import FailedRequestError
+from schedkit.images.proxies import find_proxy
 from schedkit.images.settings import RegistrySettings, is_loopback
+from schedkit.images.transport import Transport
 
 PROXY = "http://proxy.example:3128"
 
@@ -63,9 +65,9 @@ def test_a_file_of_authorities_that_is_not_there_or_is_none_is_an_error(tmp_path
     missing, torn = tmp_path / "missing.crt", tmp_path / "torn.crt"
     torn.write_text("-----BEGIN CERTIFICATE-----\n")
     with pytest.raises(NotFoundError, match=r"missing\.crt"):
-        Connections(RegistrySettings(ca_file=str(missing)), {}).pool("https", "ghcr.io")
+        Connections(RegistrySettings(ca_file=str(missing)), {}).find_route("https", "ghcr.io")
     with pytest.raises(BadDataError, match=r"torn\.crt"):
-        Connections(RegistrySettings(ca_file=str(torn)), {}).pool("https", "ghcr.io")
+        Connections(RegistrySettings(ca_file=str(torn)), {}).find_route("https", "ghcr.io")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_file_of_authorities_that_is_not_there_or_is_none_is_an_error(tmp_path
 )
 def test_proxy_that_makes_no_sense_is_told_without_its_password(proxy: str) -> None:
     with pytest.raises(UsageError, match=r"the proxy for ghcr\.io") as caught:
-        Connections(RegistrySettings(), {"HTTPS_PROXY": proxy}).pool("https", "ghcr.io")
+        Connections(RegistrySettings(), {"HTTPS_PROXY": proxy}).find_route("https", "ghcr.io")
     assert "HTTPS_PROXY" in caught.value.hint
     assert "secret" not in caught.value.message + caught.value.hint
 
@@ -102,12 +104,11 @@ def test_the_login_in_a_proxys_url_is_sent_to_the_proxy(scheme: str, written: st
         thread = threading.Thread(target=answer)
         thread.start()
         proxy = f"http://me:{written}@127.0.0.1:{listener.getsockname()[1]}"
-        connections = Connections(RegistrySettings(), {f"{scheme}_proxy": proxy})
-        pool = connections.pool(scheme, "registry.example")
-        with suppress(HTTPError):
-            pool.request("GET", f"{scheme}://registry.example/v2/", retries=False).close()
+        transport = Transport(RegistrySettings(), environ={f"{scheme}_proxy": proxy})
+        with suppress(FailedRequestError):
+            transport.send(f"{scheme}://registry.example/v2/", {}).close()
         thread.join()
-        connections.close()
+        transport.close()
     login = base64.b64encode(f"me:{password}".encode())
     assert b"proxy-authorization: basic " + login.lower() in heard[0].lower()
     assert b"Basic " + login in heard[0]

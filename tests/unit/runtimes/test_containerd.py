@@ -14,6 +14,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 import grpc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from schedkit.errors import (
     BadDataError,
@@ -26,6 +28,7 @@ from schedkit.errors import (
     UnavailableError,
 )
 from schedkit.runtimes.containerd import Containerd, blobs, calls, logs
+from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import parse_failure
 from schedkit.runtimes.containerd.messages_pb2 import Mount
 from schedkit.runtimes.containerd.pulling import parse_chain
@@ -262,12 +265,19 @@ def test_absent_socket_is_told_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("sizes", [[], [1], [5, 5, 5], [100], [16, 16], [15, 1, 40, 3]])
 def test_pieces_are_even_and_lose_nothing(sizes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blobs, "PIECE_BYTES", 16)
-    given = [os.urandom(size) for size in sizes]
+    arrived = [os.urandom(size) for size in sizes]
 
-    pieces = list(blobs.split_evenly(given))
+    messages = [b"".join(pieces) for pieces in blobs.gather(arrived)]
 
-    assert b"".join(pieces) == b"".join(given)
-    assert all(16 <= len(piece) <= 64 for piece in pieces[:-1])
+    assert b"".join(messages) == b"".join(arrived)
+    assert all(16 <= len(message) < 32 for message in messages[:-1])
+    assert all(messages)
+
+
+@given(st.integers(0, 2**62), st.lists(st.binary(max_size=300), min_size=1))
+def test_piece_is_sent_as_protobuf_would(offset: int, pieces: list[bytes]) -> None:
+    sent = m.WriteContentRequest.FromString(blobs.format_write(offset, pieces))
+    assert sent == m.WriteContentRequest(action=m.WRITE_ACTION_WRITE, offset=offset, data=b"".join(pieces))
 
 
 @pytest.mark.parametrize(

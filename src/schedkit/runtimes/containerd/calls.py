@@ -177,11 +177,11 @@ class ContainerdClient:
         except grpc.RpcError as error:
             raise self.explain(call.name, error) from error
 
-    def open_stream(self, call: Call[Request, Response], requests: Iterator[Request]) -> StreamingCall[Response]:
+    def open_stream(
+        self, call: Call[Request, Response], requests: Iterator[Request | bytes]
+    ) -> StreamingCall[Response]:
         """Both sides in pieces; who uses it watches the time, and hands failures to `explain`."""
-        method = self._connection.open().stream_stream(
-            call.path, call.request.SerializeToString, call.response.FromString
-        )
+        method = self._connection.open().stream_stream(call.path, _serialize, call.response.FromString)
         return method(requests, metadata=self._metadata)
 
     def explain(self, call: str, error: grpc.RpcError) -> SchedkitError:
@@ -195,6 +195,10 @@ class ContainerdClient:
     def close(self) -> None:
         """Close the connection, for all that share it."""
         self._connection.close()
+
+
+def _serialize(request: Message | bytes) -> bytes:
+    return request if isinstance(request, bytes) else request.SerializeToString()
 
 
 # containerd knows our deadline, too, and may be the first to notice: then it resets the call or says so in words.

@@ -1,4 +1,4 @@
-"""What engines may answer, read as `http.client` reads it; what nobody may answer is an error."""
+"""What engines and registries may answer, read as `http.client` reads it; what nobody may answer is an error."""
 
 import io
 import socket
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schedkit.runtimes.http1 import EngineResponse, format_request
+from schedkit.http1 import Http1Response, NotHttpError, format_request
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
 ANSWERS = {
@@ -41,6 +41,17 @@ WRONG = {
     "half an end": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n",
     "a chunk that is longer": HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello, world\r\n0\r\n\r\n",
     "a chunk of no size": HEAD + b"Transfer-Encoding: chunked\r\n\r\n\r\nhello\r\n0\r\n\r\n",
+    "a chunk of a size without end": HEAD
+    + b"Transfer-Encoding: chunked\r\n\r\n"
+    + b"0" * 40
+    + b"5\r\nhello\r\n0\r\n\r\n",
+    "a length of many digits": HEAD + b"Content-Length: " + b"9" * 5000 + b"\r\n\r\nhello",
+    "two lengths": HEAD + b"Content-Length: 5\r\nContent-Length: 4\r\n\r\nhello",
+    "an encoding that nobody asked for": HEAD + b"Transfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "a header without a colon": HEAD + b"Content-Length 5\r\n\r\nhello",
+    "a header with a space in front of its colon": HEAD + b"Content-Length : 5\r\n\r\nhello",
+    "a header without a name": HEAD + b": 5\r\n\r\nhello",
+    "the rest of a header that is none": HEAD + b" 5\r\nContent-Length: 5\r\n\r\nhello",
     "a chunk of less than nothing": HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
 }
 
@@ -55,8 +66,8 @@ class Wire:
         return io.BufferedReader(io.BytesIO(self._content))
 
 
-def open_answer(content: bytes) -> EngineResponse:
-    return EngineResponse(Wire(content).makefile("rb"))
+def open_answer(content: bytes) -> Http1Response:
+    return Http1Response(Wire(content).makefile("rb"))
 
 
 @pytest.mark.parametrize("content", ANSWERS.values(), ids=ANSWERS)
@@ -74,6 +85,39 @@ def test_answer_is_read_as_the_standard_library_reads_it(content: bytes) -> None
 def test_answer_that_breaks_the_protocol_is_a_broken_connection(content: bytes) -> None:
     with pytest.raises(ConnectionError):
         open_answer(content).read(1000)
+
+
+@pytest.mark.parametrize("what", ["nothing", "half a head", "half a body", "half a chunk"])
+def test_connection_that_ends_early_is_told_from_a_server_that_breaks_the_protocol(what: str) -> None:
+    with pytest.raises(ConnectionError) as caught:
+        open_answer(WRONG[what]).read(1000)
+    assert not isinstance(caught.value, NotHttpError)
+    with pytest.raises(NotHttpError, match="invalid status line '220 mail"):
+        open_answer(WRONG["no HTTP"])
+
+
+def test_headers_of_one_name_are_joined_and_folded_ones_unfolded() -> None:
+    answer = open_answer(HEAD + b"A: b\r\nC: d\r\n\te\r\na: f\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello")
+    assert (answer.headers["a"], answer.headers["c"]) == ("b, f", "d e")
+    assert answer.read(1000) == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("content", "kept"),
+    [
+        (HEAD + b"Content-Length: 5\r\n\r\nhello", True),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", True),
+        (HEAD + b"Connection: x, Close\r\nContent-Length: 5\r\n\r\nhello", False),
+        (HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n", False),
+        (HEAD + b"\r\nhello", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", False),
+    ],
+)
+def test_connection_is_used_again_only_if_all_agree_where_the_response_ends(content: bytes, kept: bool) -> None:
+    answer = open_answer(content)
+    assert not answer.is_done()
+    assert answer.read(1000) == b"hello"
+    assert answer.is_done() is kept
 
 
 @given(chunks=st.lists(st.binary(min_size=1, max_size=40)), most=st.integers(1, 50))

@@ -102,8 +102,8 @@ def test_all_addresses_of_a_host_share_one_time_to_connect(monkeypatch: pytest.M
             waiting.setblocking(False)
             waiting.connect_ex(("127.0.0.1", port))
 
-        def find(host: str, *args: object, **options: object) -> object:
-            if host != "many.example":
+        def find(host: bytes, *args: object, **options: object) -> object:
+            if host != b"many.example":
                 return resolve(host, *args, **options)  # type: ignore[arg-type]
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
@@ -120,8 +120,8 @@ def test_an_address_that_fails_leaves_its_time_to_the_next(monkeypatch: pytest.M
     with dripping(HEAD + b"Content-Length: 2\r\nConnection: close\r\n\r\nok", b" ") as server:
         port = int(server.partition(":")[2])
 
-        def find(host: str, *args: object, **options: object) -> object:
-            if host != "two.example":
+        def find(host: bytes, *args: object, **options: object) -> object:
+            if host != b"two.example":
                 return resolve(host, *args, **options)  # type: ignore[arg-type]
             there = [("127.0.0.9", port), ("127.0.0.1", port)]
             return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", one) for one in there]
