@@ -97,7 +97,7 @@ def measure(store: Store, folder: Path, times: int) -> None:
         join(machine, cluster, NODE)
         deploy_sked(store, machine, cluster)
         cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset/sked-agent", "--timeout=300s", timeout=310)
-        # In a cluster the operator seldom shares a CPU with the node whose gap is measured.
+        # In most clusters the operator does not share a CPU with the node whose gap is measured.
         cluster.kubectl("-n", NAMESPACE, "scale", "deployment", MANAGER, "--replicas=0")
         cluster.kubectl("-n", NAMESPACE, "wait", "pods", "-l", "control-plane=controller-manager", "--for=delete")
         manager.start(cluster.admin_kubeconfig, namespace=NAMESPACE)

@@ -164,5 +164,5 @@ class FakeContent:
     ) -> None:
         self.sources = [*mirrors, Source(self.repository, credentials, insecure)]
 
-    def fetch_blob(self, _: Descriptor) -> Iterator[bytes]:
+    def fetch_blob(self, blob: Descriptor, *, checked: bool = True) -> Iterator[bytes]:
         raise AssertionError("an engine pulls for itself")
