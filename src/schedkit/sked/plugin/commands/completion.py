@@ -9,7 +9,7 @@ PROGRAM, VARIABLE = "kubectl-scx", "_KUBECTL_SCX_COMPLETE"  # the second is clic
 
 @click.command(
     cls=PluginCommand,
-    short_help="Print the completion script of a shell.",
+    short_help="Print the completion script for a shell.",
     epilog="""
     kubectl scx completion bash >/etc/bash_completion.d/kubectl-scx
     kubectl scx completion zsh >"${fpath[1]}/_kubectl-scx"

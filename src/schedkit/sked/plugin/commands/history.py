@@ -1,4 +1,4 @@
-"""`kubectl scx history`: what can be gone back to."""
+"""`kubectl scx history`: earlier revisions."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=PluginCommand,
-    short_help="List the revisions that can be gone back to.",
+    short_help="List the revisions that you can go back to.",
     epilog="""
     kubectl scx history web
     kubectl scx history -A

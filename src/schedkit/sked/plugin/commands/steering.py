@@ -23,7 +23,7 @@ def pause(name: str) -> None:
     _ask(name, lambda resource: set_paused(resource, True))
 
 
-@click.command(cls=PluginCommand, short_help="Let a paused rollout go on.", epilog="kubectl scx resume web")
+@click.command(cls=PluginCommand, short_help="Continue a paused rollout.", epilog="kubectl scx resume web")
 @_name
 def resume(name: str) -> None:
     """Let a rollout go on that spec.paused has stopped: it becomes false."""
@@ -34,7 +34,7 @@ def resume(name: str) -> None:
 
 @click.command(
     cls=PluginCommand,
-    short_help="Let a rollout go on that waits at a pause step.",
+    short_help="Continue a rollout that waits at a pause step.",
     epilog="kubectl scx promote web",
 )
 @_name

@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.cli import Seconds
 from schedkit.sked.plugin.completing import complete_resource
 from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
@@ -18,7 +19,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 @click.option("--again", is_flag=True, help="Have the images resolved and verified again first, and wait for that.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(0.1),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -9,7 +9,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
 @click.command(
     cls=PluginCommand,
-    short_help="Explain one node: everything that is known of it.",
+    short_help="Show everything that is known about one node.",
     epilog="""
     kubectl scx why node-7
     kubectl scx why node-7 -o json
