@@ -4,8 +4,8 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from schedkit.errors import clean, tell
-from schedkit.schedctl.output import count_columns, format_bytes, take_colour
+from schedkit.errors import clean, take_colour, tell
+from schedkit.schedctl.output import count_columns, format_bytes
 
 BAR_CELLS = 24
 PLAIN_STEPS = 4  # where there is no terminal, a line for each quarter
