@@ -31,7 +31,9 @@ class DryRun(NamedTuple):
 
 def dry_run_option(function: Function) -> Function:
     """For everything that acts."""
-    return click.option("--dry-run", is_flag=True, help="Make all checks, and only show what would be done.")(function)
+    return click.option(
+        "--dry-run", is_flag=True, help="Run all checks and show what would be done, without doing it."
+    )(function)
 
 
 def show_plan(session: "Session", plan: DryRun) -> None:

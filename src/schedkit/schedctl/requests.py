@@ -46,7 +46,7 @@ def restart_option(function: Function) -> Function:
         default="no",
         show_default=True,
         metavar="no|on-failure[:N]",
-        help="Restart it with systemd when it fails or is ejected, at most N times, with growing pauses.",
+        help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays.",
     )(function)
 
 
@@ -75,7 +75,7 @@ def request_options(function: Function) -> Function:
             multiple=True,
             metavar="FILE",
             shell_complete=complete_file,
-            help="Let the scheduler read this file, under the same absolute path; may be given several times.",
+            help="Let the scheduler read this file, under the same absolute path; can be repeated.",
         ),
         click.option(
             "--network",
