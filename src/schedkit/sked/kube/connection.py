@@ -212,7 +212,8 @@ def _strip(error: BaseException) -> str:
     """An error in a few words; some of aiohttp's and ssl's go on for lines, or say nothing."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status} {error.message}"  # not its address: a proxy's may hold a password
-    if isinstance(error, aiohttp.ClientConnectorError) and (error.os_error.errno or 0) > 0:
-        return os.strerror(error.os_error.errno).lower()  # asyncio's own words: Connect call failed ('127.0.0.1', 6443)
+    number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+    if number and number > 0:  # asyncio itself says: Connect call failed ('127.0.0.1', 6443)
+        return os.strerror(number).lower()
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (reason.splitlines() or [""])[0][:200] or type(error).__name__
