@@ -11,13 +11,14 @@ _HEAD = """\
 Test results for the schedulers in the catalog. Each scheduler is compiled from its published crate, packaged with its
 [Containerfile](../../catalog/README.md), and run with `schedctl run` on Linux {kernel}, in {machine}.
 
-- **Image** is the size to pull: the program and the shared libraries that it needs. The lab compiles the programs without
-  optimisation and uses no Debian base image, so the size of a published image differs.
+- **Image** is the size to pull: the program and the shared libraries that it needs. The lab compiles the programs
+  without optimisation and uses no Debian base image, so the size of a published image differs.
 - **Attaches in** is the time from the container's start until the kernel has attached the scheduler.{slow}
 - **Modes** are flags for a purpose: `schedctl run NAME --mode gaming`; `schedctl info NAME` shows them.{tried}
 """
 _SLOW = (
-    " In an emulated\n  machine everything takes many times as long, and even longer if the host is busy: use it for rough comparison only."
+    " In an emulated\n  machine everything takes many times as long, and even longer if the host is busy: use it for"
+    " rough comparison only."
 )
 _TRIED = " Each mode was\n  tested."
 _NOT_ALL_TRIED = " They were\n  tested, except where it says *not tried*."
@@ -64,9 +65,7 @@ def render(checked: Sequence[Checked], *, emulated: bool, left_out: Sequence[str
     parts = [head, "\n".join(rows)]
     problems = [f"- **{one.name}** {one.version[:12]}: {_sentence(one.why)}" for one in checked if one.why]
     if problems:
-        parts.append(
-            "## What did not work, or was not tested\n\n" + "\n".join(problems)
-        )
+        parts.append("## What did not work, or was not tested\n\n" + "\n".join(problems))
     if left_out:
         parts.append(f"Not tried in this run: {', '.join(left_out)}.")
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
