@@ -116,8 +116,8 @@ def test_own_options_go_before_those_of_zap() -> None:
         "warning",
         "text",
         (
-            "--zap-log-level has no effect beside --log-level",
-            "--zap-encoder has no effect beside --log-format",
+            "--zap-log-level has no effect together with --log-level",
+            "--zap-encoder has no effect together with --log-format",
         ),
     )
 

@@ -148,7 +148,7 @@ def check_kfuncs(root: Path) -> Check:
         return Check(name, Outcome.NOT_APPLICABLE, "a kernel without sched_ext has no scx_bpf_ functions")
     malformed = read_malformed_kfuncs(root)
     if malformed is None:
-        return Check(name, Outcome.UNKNOWN, "there is no BTF to look at")
+        return Check(name, Outcome.UNKNOWN, "there is no BTF")
     if isinstance(malformed, Unknown):
         return Check(name, Outcome.UNKNOWN, malformed.why)
     if not malformed:
@@ -301,4 +301,4 @@ def _check_slot(root: Path) -> Check:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
     seen = f"{state.state}: {ops}, {describe_holder(read_holder(root))}"
-    return Check(name, Outcome.WARNING, seen, "schedctl status tells whose it is; schedctl switch replaces it")
+    return Check(name, Outcome.WARNING, seen, "schedctl status shows its process; schedctl switch replaces it")

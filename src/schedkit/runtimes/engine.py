@@ -123,7 +123,7 @@ class Engine:
             return True
         from schedkit.images.settings import find_addresses
 
-        action = "tell which registries may be insecure"
+        action = "list its insecure registries"
         try:
             return parse_insecure(self._fetch_json("/info", action), registry, find_addresses(registry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -173,7 +173,7 @@ def find_files(names: Sequence[str]) -> tuple[str, ...]:
     paths = [os.path.abspath(name) for name in names]  # noqa: PTH100  (a link stays the name that it is)
     for name, path in zip(names, paths, strict=True):
         if not os.path.isfile(path):  # noqa: PTH113
-            raise NotFoundError(f"--config {name}: there is no such file", hint="it must be a file of this machine")
+            raise NotFoundError(f"--config {name}: no such file", hint="it must be a file on this machine")
     return tuple(paths)
 
 

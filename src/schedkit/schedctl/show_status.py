@@ -123,5 +123,5 @@ def _managed_lines(managed: Managed, session: Session) -> list[str]:
     if managed.restart not in ("", "no"):
         nobody = ", but no unit of systemd restarts it" if managed.watched is False else ""
         lines.append(f"{'':12}restart {managed.restart}{nobody}")
-    lines.append(f"{'':12}verified: {managed.verified or 'unknown (nobody noted it)'}")
+    lines.append(f"{'':12}verified: {managed.verified or 'unknown (not recorded)'}")
     return lines

@@ -118,9 +118,9 @@ def choose_logging(level: str | None, format: str | None, zap: dict[str, Any]) -
     default_encoder = "json" if devel is False else "console"
     notes = []
     if level and zap_level:
-        notes.append("--zap-log-level has no effect beside --log-level")
+        notes.append("--zap-log-level has no effect together with --log-level")
     if format and encoder:
-        notes.append("--zap-encoder has no effect beside --log-format")
+        notes.append("--zap-encoder has no effect together with --log-format")
     if zap["zap_stacktrace_level"]:
         notes.append("--zap-stacktrace-level has no effect: only unexpected errors are logged with a stack trace")
     if (zap["zap_time_encoding"] or "rfc3339") not in _AS_WRITTEN:

@@ -284,7 +284,11 @@ def test_agents_are_limited_to_their_own_report_where_kubernetes_can(helm: Helm,
     warning = "Agents can write other nodes' reports"
     for words, limited, told in (
         ((), True, ""),
-        (("--kube-version", "1.29.15"), False, "On Kubernetes 1.30 and later, an upgrade of this release adds the policy"),
+        (
+            ("--kube-version", "1.29.15"),
+            False,
+            "On Kubernetes 1.30 and later, an upgrade of this release adds the policy",
+        ),
         (("--set", "agent.policy=false"), False, "Set agent.policy=true to prevent this."),
         (("--set", "agent.enabled=false"), False, ""),
     ):

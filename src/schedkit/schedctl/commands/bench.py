@@ -191,9 +191,7 @@ def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str]
         orders.append(None if name == NONE else order)
     if len(labels) < 2:
         other = "scx_rusty" if labels[0] == NONE else NONE
-        raise UsageError(
-            "there is nothing to compare", hint=f"two schedulers at least, for example: --with {other},{labels[0]}"
-        )
+        raise UsageError("nothing to compare", hint=f"two schedulers at least, for example: --with {other},{labels[0]}")
     return labels, orders
 
 
@@ -211,10 +209,10 @@ def _find_work(
     from schedkit.measure.workloads import WORKLOADS, find_workload
 
     if better and not metric:
-        raise UsageError("--better is about a --metric, and there is none", hint="of times, less is better")
+        raise UsageError("--better needs a --metric", hint="without --metric, less time is better")
     if bool(workload) == bool(command_line):
         raise UsageError(
-            "a command or a --workload, not both" if workload else "there is no command to measure",
+            "a command or a --workload, not both" if workload else "no command to measure",
             hint=f"schedctl bench … -- COMMAND, or --workload with one of: {', '.join(WORKLOADS)}",
         )
     found = parse_metric(metric, better) if metric else None
@@ -230,7 +228,7 @@ def _check_report(report: str | None) -> None:
         return
     folder = Path(report).absolute().parent
     if not folder.is_dir():
-        raise NotFoundError(f"--report {report}: there is no folder {folder}", hint=f"mkdir -p {folder}")
+        raise NotFoundError(f"--report {report}: no such directory: {folder}", hint=f"mkdir -p {folder}")
     if not os.access(report if os.path.lexists(report) else folder, os.W_OK):
         raise NoPermissionError(f"--report {report} cannot be written: permission denied", hint="choose another folder")
 

@@ -38,7 +38,7 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
     if foreign.doubt and not force:
         raise UnavailableError(
             f"{foreign.ops} may be managed by schedctl: {foreign.doubt}",
-            hint="start that runtime and use `schedctl stop`; or end it in the kernel all the same:"
+            hint="start that runtime and use `schedctl stop`; or detach it in the kernel anyway:"
             " schedctl detach --force",
         )
     if foreign.doubt:
@@ -56,7 +56,7 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
 
 def _ask() -> None:
     if not sys.stdin.isatty():
-        raise UsageError("detaching needs a yes, and there is no terminal to ask on", hint="schedctl detach --yes")
+        raise UsageError("detach asks for confirmation, and there is no terminal", hint="schedctl detach --yes")
     if not click.confirm("Detach it?", err=True):
         raise click.Abort
 

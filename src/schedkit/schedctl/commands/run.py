@@ -124,5 +124,5 @@ def _text(attached: RunResult, scheduler: str) -> str:
     container = attached.container
     where = f"container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
     if attached.ops is None:
-        return f"{scheduler} was started, {where}; `schedctl status` tells whether it is attached"
+        return f"{scheduler} was started, {where}; `schedctl status` shows whether it is attached"
     return f"{scheduler} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}, {where}"

@@ -57,7 +57,7 @@ def command(session: Session, id: str | None, everything: bool, timeout: float, 
     if ended or any(one.was_attached for one in stopped):
         end_lasting(session.machine, RERUN)
     hidden = host.runtimes.hidden if everything else []
-    nothing = "" if failed or hidden else "no container managed by schedctl is here"
+    nothing = "" if failed or hidden else "schedctl has no container"
     lines = [f"{one.unit}: stopped, {_name(one)} will not be started again" for one in ended]
     text = "\n".join([*lines, *(_text(one) for one in stopped)]) or nothing
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)

@@ -170,7 +170,7 @@ class SchedExtSpec(Workload, frozen=True, kw_only=True):
     pools: Annotated[
         tuple[Pool, ...],
         about(
-            "Nodes with their own scheduler or settings, one DaemonSet for each pool; the resource then has none itself.",
+            "Nodes with their own scheduler or settings, one DaemonSet for each pool; the resource itself has none.",
             rules.POOL_NAMES,
             list_key="name",
             maxItems=POOLS,

@@ -91,4 +91,4 @@ def _need_rollout(resource: SchedExt) -> None:
 def _tell_wait(resource: SchedExt) -> str:
     """What a rollout waits for besides."""
     phases = {pool.phase for pool in read_progress(resource).pools}
-    return "" if phases - {COMPLETE, ""} else "; there is no rollout under way"
+    return "" if phases - {COMPLETE, ""} else "; no rollout is in progress"
