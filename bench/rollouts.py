@@ -43,7 +43,7 @@ def make_stages(cluster: Cluster, artefact: Path) -> Path:
     waiting.append({"key": ".status.initContainerStatuses", "operator": "DoesNotExist"})
     expressions.append({"key": goes_on, "operator": "In", "values": ["yes"]})
     ready.write_text(yaml.safe_dump(stage))
-    status = {"initContainerStatuses": [{"name": WAIT, "state": {"running": {}}}]}
+    status = {"initContainerStatuses": [{"name": WAIT, "started": False, "state": {"running": {}}}]}
     spec = stage["spec"] | {
         "selector": {"matchExpressions": waiting},
         "next": {"statusTemplate": yaml.safe_dump(status)},

@@ -2,7 +2,7 @@
 
 from lab import kube, rooms
 from lab.browser import ROOM as BROWSER
-from lab.containerd import COMPILED as CONTAINERDS
+from lab.containerd import PROGRAMS as CONTAINERDS
 from lab.disk import DISK
 from lab.engines import ROOM as ENGINES
 from lab.helm import HELM

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from lab.debian import unpacked
 from lab.engines import ROOM
 from lab.errors import LabError
 from lab.golang import compiled
@@ -27,11 +28,19 @@ disable = true
 """
 
 
-def _series(series: str, version: str) -> Artefact:
-    return compiled(f"containerd-{series}", version, recipe="containerd", seconds=60, adds_mb=400, peak_mb=900)
-
-
-COMPILED = {"1.6": _series("1.6", "v1.6.36"), "2.4": _series("2.4", "v2.4.2")}  # from their Go modules
+PROGRAMS = {
+    "1.6": unpacked(
+        "containerd-1.6",
+        "containerd",
+        programs=("containerd", "containerd-shim-runc-v2", "ctr"),
+        suite="bookworm",
+        series="1.6.",
+        seconds=10,
+        adds_mb=90,
+        peak_mb=250,
+    ),
+    "2.4": compiled("containerd-2.4", "v2.4.2", recipe="containerd", seconds=60, adds_mb=400, peak_mb=900),
+}
 SERIES = ("1.6", "1.7", "2.4")  # 1.7 is the room's own, as the machine has it
 
 
@@ -46,7 +55,7 @@ class LabContainerd:
     @classmethod
     def start(cls, store: Store, folder: Path, series: str) -> Self:
         """Have one run that answers."""
-        store.ensure(ROOM, *([COMPILED[series]] if series in COMPILED else []))
+        store.ensure(ROOM, *([PROGRAMS[series]] if series in PROGRAMS else []))
         (folder / "run").mkdir(parents=True, exist_ok=True)
         made = cls(store, folder, series)
         made.resume()
@@ -120,8 +129,8 @@ class LabContainerd:
     def _enter(self, *command: str) -> list[str]:
         """The command line that runs a command in the room; what it is told of this host's paths is true there."""
         binds = {self.folder: str(self.folder), self.folder / "run": "/run"}  # shims' sockets lie in /run
-        if self.series in COMPILED:
-            binds[self.store.path(COMPILED[self.series]) / "bin"] = "/usr/local/bin"
+        if self.series in PROGRAMS:
+            binds[self.store.path(PROGRAMS[self.series]) / "bin"] = "/usr/local/bin"
         return enter(self.store.path(ROOM), command, binds=binds, own_pids=False)
 
     def _answers(self) -> bool:

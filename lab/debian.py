@@ -1,5 +1,7 @@
 """Programs taken out of Debian's packages: that saves compiling them, and installs nothing on this host."""
 
+from collections.abc import Sequence
+
 from lab import paths, rooms
 from lab.schedulers import read_texts
 from lab.store import Artefact, Build
@@ -7,9 +9,23 @@ from lab.store import Artefact, Build
 RECIPE = paths.RECIPES / "debian.sh"
 
 
-def unpacked(name: str, *packages: str, series: str, seconds: float, adds_mb: int, peak_mb: int) -> Artefact:
-    """Programs as an artefact: bin/PACKAGE of each package, whose versions begin with `series`."""
-    environment = {"PACKAGES": " ".join(packages), "SERIES": series}
+def unpacked(
+    name: str,
+    *packages: str,
+    programs: Sequence[str] = (),
+    suite: str = rooms.SUITE,
+    series: str,
+    seconds: float,
+    adds_mb: int,
+    peak_mb: int,
+) -> Artefact:
+    """Programs of packages whose versions begin with `series`, as bin/PROGRAM; by default those named like the packages."""
+    environment = {
+        "PACKAGES": " ".join(packages),
+        "PROGRAMS": " ".join(programs or packages),
+        "SUITE": suite,
+        "SERIES": series,
+    }
 
     def build(build: Build) -> None:
         rooms.run_script(build, build.need(rooms.TOOLS), RECIPE, env=environment)

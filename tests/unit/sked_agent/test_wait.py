@@ -11,17 +11,22 @@ import pytest
 
 from tests.unit.kernel.roots import ATTACHED, FREE, write_sched_ext
 
-PROGRAM = "import pathlib, sys; from schedkit.sked.agent.wait import main; main(pathlib.Path(sys.argv[1]))"
+PROGRAM = """
+import pathlib, sys
+from schedkit.sked.agent.wait import main
+root = pathlib.Path(sys.argv.pop(1))
+main(root, root / "waited")
+"""
 SECONDS = 60
-Start = Callable[[Path], subprocess.Popen[str]]
+Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
-    def begin(root: Path) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PROGRAM, str(root)]
+    def begin(root: Path, *more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROGRAM, str(root), *more]
         started.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         return started[-1]
 
@@ -58,8 +63,21 @@ def test_what_cannot_be_seen_is_told_and_not_waited_for(tmp_path: Path, start: S
     assert "cannot see what the kernel has attached" in process.stderr.read()
 
 
-def test_ends_when_its_pod_is_deleted(tmp_path: Path, start: Start) -> None:
-    process = start(write_sched_ext(tmp_path, ATTACHED))
+def test_pod_waits_once_though_its_kubelet_probes_again(tmp_path: Path, start: Start) -> None:
+    assert start(write_sched_ext(tmp_path, FREE)).wait(SECONDS) == 0
+    write_sched_ext(tmp_path, ATTACHED)
+    assert start(tmp_path).wait(SECONDS) == 0, "what is attached now is its own scheduler"
+
+
+def test_one_that_cannot_note_that_it_waited_returns_all_the_same(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "waited").symlink_to(tmp_path / "not/there")
+    assert start(write_sched_ext(tmp_path, FREE)).wait(SECONDS) == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--stay",)])
+def test_ends_when_its_pod_is_deleted(more: tuple[str, ...], tmp_path: Path, start: Start) -> None:
+    process = start(write_sched_ext(tmp_path, ATTACHED if not more else FREE), *more)
     time.sleep(1)
+    assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(SECONDS) == 143

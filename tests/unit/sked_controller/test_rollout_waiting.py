@@ -56,7 +56,9 @@ class Waiting(Rolling):
         return staying[0] if staying else None
 
     def _wait(self, pod: dict[str, Any], node: str) -> None:
-        state: dict[str, Any] = {"running": {}}
+        found = pod["status"].get("initContainerStatuses", [{}])[0].get("state", {})
+        began = found.get("running", {}).get("startedAt", f"{self.now:%Y-%m-%dT%H:%M:%SZ}")
+        state: dict[str, Any] = {"running": {"startedAt": began}}
         if self.waiter_fault:
             state = {"waiting": {"reason": "ErrImagePull", "message": self.waiter_fault}}
         if node in self.stuck_waiters:
@@ -116,6 +118,19 @@ def test_first_revision_and_a_failed_one_wait_for_nothing() -> None:
     cluster.run_until("RolledBack")
     assert cluster.images == dict.fromkeys(NODES, V1)
     assert cluster.waited == ["n1"], "nobody waits where nothing is attached"
+
+
+def test_nobody_leaves_before_what_waits_looks_at_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that has just been started would see too late that the slot is free, and the gap would be longer."""
+    cluster = make_waiting()
+    monkeypatch.setattr("schedkit.sked.controller.steering.WAITER_STARTS", timedelta(hours=8))
+    cluster.ask(V2)
+    cluster.work()
+    assert (cluster.waited, cluster.images) == (["n1", "n2"], dict.fromkeys(NODES, V1))
+    cluster.now += timedelta(hours=8)
+    cluster.look("one")
+    cluster.work()
+    assert cluster.images["n1"] == V2
 
 
 def test_undo_waits_as_well() -> None:

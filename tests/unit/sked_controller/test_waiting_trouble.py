@@ -77,7 +77,7 @@ def test_reboot_while_a_pod_waits_is_no_failure_of_its_revision(monkeypatch: pyt
 def eject(cluster: Waiting, node: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Have a node's kernel eject what runs there; what waits sees the slot free, and is about to begin."""
     old, new = find_pods(cluster, node)
-    init = {"name": WAIT, "state": {"terminated": {"exitCode": 0}}}
+    init = {"name": WAIT, "started": True, "state": {"running": {"startedAt": stamp(cluster.now)}}}
     cluster.change("pods", new["metadata"]["name"], status={"phase": "Pending", "initContainerStatuses": [init]})
     end(cluster, old)
     report, seq = cluster.find_report(node), 9
@@ -188,14 +188,14 @@ def test_image_that_somebody_else_wrote_is_not_waited_with() -> None:
 
 def test_what_waits_asks_for_what_its_scheduler_does_as_a_quota_wants_it_of_every_container() -> None:
     cluster = make_waiting()
-    asked = {"limits": {"cpu": "1000m", "memory": "16Mi"}, "requests": {"cpu": "100m"}}
+    asked = {"limits": {"cpu": "1000m", "memory": "16Mi", "example.com/gpu": 1}, "requests": {"cpu": "100m"}}
     cluster.apply_resource("one", sched=V2, rollout=SLOW, resources=asked)
     cluster.work()
     resources = find_waiter(cluster, V2)["resources"]
-    assert resources == {"limits": {"cpu": "1000m", "memory": "67108864"}, "requests": {"cpu": "100m"}}
+    assert resources == {"limits": {"cpu": "50m", "memory": "32Mi"}, "requests": {"cpu": "50m"}}
     found = cluster.get("daemonsets", find_revision(cluster, V2))
     # As an API server writes it.
-    resources["limits"]["cpu"] = "1"
+    resources["limits"]["memory"] = "33554432"
     cluster.change("daemonsets", found["metadata"]["name"], spec=found["spec"])
     assert not [write for write in cluster.work() if write.startswith("apply daemonsets")]
 
@@ -263,12 +263,13 @@ def test_time_for_which_a_pod_waited_is_not_held_against_it_by_the_next_operator
 
 def test_pod_that_waited_did_not_leave_the_kernel_before_it_began() -> None:
     """What left is the one before, by the same name: it tells nothing of why the next one ends."""
-    waited = {"terminated": {"exitCode": 0, "finishedAt": reporting.stamp(100)}}
+    waiter = {"name": WAIT, "started": True, "state": {"running": {"startedAt": reporting.stamp(1)}}}
+    waited = {"type": "Initialized", "status": "True", "lastTransitionTime": reporting.stamp(100)}
     life = reporting.container_status(ended=(101, 102))
     document = {
         "metadata": {"name": "pod", "namespace": "default", "creationTimestamp": reporting.stamp(0)},
         "spec": {"nodeName": "node-1", "containers": [{"image": reporting.IMAGE}]},
-        "status": {"containerStatuses": [life], "initContainerStatuses": [{"name": WAIT, "state": waited}]},
+        "status": {"containerStatuses": [life], "initContainerStatuses": [waiter], "conditions": [waited]},
     }
     report = reporting.make_report(left=("rusty", 90), problems=(reporting.KFUNCS,))
     judgement = judge(

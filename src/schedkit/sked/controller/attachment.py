@@ -13,7 +13,7 @@ from schedkit.kernel.names import is_same_scheduler
 from schedkit.sked.api.workloads import short_scheduler_name
 from schedkit.sked.controller import reports
 from schedkit.sked.controller.failures import STEADY, is_waiting
-from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod
+from schedkit.sked.controller.objects import INITIALIZED, ContainerStatus, Pod
 from schedkit.sked.controller.reports import NodeReport, ReportedDetachment
 
 GRACE = timedelta(seconds=30)  # a scheduler has so long to attach; and what attaches meanwhile is its own
@@ -279,9 +279,9 @@ def read_birth(pod: Pod | None) -> datetime | None:
     """Since when a pod could have started its scheduler: it is there, and no longer waits for the slot."""
     if pod is None:
         return None
-    waits = (status.state.terminated for status in pod.status.init_container_statuses if status.name == WAIT)
-    waited = next(waits, None)
-    return parse_time(waited.finished_at if waited else None) or parse_time(pod.metadata.creation_timestamp)
+    done = (found for found in pod.status.conditions if found.type == INITIALIZED and found.status == "True")
+    waited = next(done, None)
+    return parse_time(waited.last_transition_time if waited else None) or parse_time(pod.metadata.creation_timestamp)
 
 
 def read_start(pod: Pod | None) -> datetime | None:

@@ -25,6 +25,7 @@ from schedkit.sked.controller.objects import (
     Container,
     DaemonSet,
     DaemonSetSpec,
+    ExecAction,
     InitContainer,
     LabelSelector,
     PodSpec,
@@ -32,6 +33,7 @@ from schedkit.sked.controller.objects import (
     PullSecret,
     RestrictedSecurity,
     SecurityContext,
+    StartupProbe,
     TemplateMeta,
 )
 from schedkit.sked.controller.volumes import complete_volumes, make_volumes, select_own
@@ -41,7 +43,11 @@ FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself c
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
 HASH_LENGTH = 10
-WAITER_BYTES = 64 << 20  # of memory, with which waiting works anywhere
+WAITER = ("/usr/bin/sked-wait",)
+# For each resource that the scheduler itself asks for. It is enough: what waits starts slowly and then sleeps.
+WAITER_RESOURCES: dict[str, int | str] = {"cpu": "50m", "memory": "32Mi"}
+WAITER_SECONDS = 3600  # for so long one run of the probe may wait; then the kubelet begins another
+WAITER_RUNS = 100_000
 
 
 def make_daemonset(
@@ -112,14 +118,22 @@ def read_claim(daemonset: DaemonSet) -> str:
 def make_waiter(image: str, resources: ResourceRequirements | None) -> InitContainer:
     """What keeps a pod waiting until the kernel's slot is free: so its pod can be there before the one before it goes.
 
+    It is a sidecar whose startup probe waits. A kubelet acts on a probe at once; that a container has ended it sees
+    only when it looks, each second. The container itself does nothing, and stays as long as the pod does.
     It looks at the kernel alone, which takes no privilege, and its image is the agent's: that is on every node.
-    `resources` are the scheduler's: a quota may ask for them of every container, and as this one ends before the
-    scheduler starts, the pod takes no more than before.
+    `resources` are the scheduler's: a quota may ask for the same of every container, and the class of service of
+    the pod stays what it was.
     """
-    least = (resources.limits if resources else {}).get("memory")
-    if resources and least is not None and (parse_quantity(least) or 0) < WAITER_BYTES:
-        resources = msgspec.structs.replace(resources, limits=resources.limits | {"memory": str(WAITER_BYTES)})
-    return InitContainer(WAIT, image, ("/usr/bin/sked-wait",), resources, "IfNotPresent", RestrictedSecurity())
+    waiter = InitContainer(WAIT, image, (*WAITER, "--stay"), None, "IfNotPresent", RestrictedSecurity())
+    probe = StartupProbe(ExecAction(WAITER), 1, WAITER_SECONDS, WAITER_RUNS)
+    if resources:
+        own = {"limits": _pick_own(resources.limits), "requests": _pick_own(resources.requests)}
+        waiter = msgspec.structs.replace(waiter, resources=ResourceRequirements(**own))
+    return msgspec.structs.replace(waiter, restart_policy="Always", startup_probe=probe)
+
+
+def _pick_own(asked: dict[str, int | str]) -> dict[str, int | str]:
+    return {name: amount for name, amount in WAITER_RESOURCES.items() if name in asked}
 
 
 def find_waiter(daemonset: DaemonSet | None) -> InitContainer | None:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from schedkit.sked.api.kubernetes import NODE_NAME_FIELD
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod, StateTerminated, StateWaiting
+from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod, StateRunning, StateTerminated, StateWaiting
 from schedkit.sked.kube.objects import Key
 
 PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
@@ -110,7 +110,14 @@ def is_ready(pod: Pod) -> bool:
 
 def is_waiting(pod: Pod) -> bool:
     """Whether a pod waits for the kernel's slot."""
-    return any(status.name == WAIT and status.state.running for status in pod.status.init_container_statuses)
+    return find_waiting(pod) is not None
+
+
+def find_waiting(pod: Pod) -> StateRunning | None:
+    """What runs in a pod that waits for the kernel's slot; None when it does not wait, or no longer."""
+    statuses = (status for status in pod.status.init_container_statuses if status.name == WAIT and not status.started)
+    waiting = next((status.state.running for status in statuses), None)
+    return None if is_running(pod) else waiting
 
 
 def is_running(pod: Pod) -> bool:

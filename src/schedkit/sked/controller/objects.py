@@ -26,6 +26,7 @@ REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 LOST = ("Unknown", "ContainerStatusUnknown")
 NOBODY = 65534
 WAIT = "wait-for-slot"  # what runs before a scheduler of which the slot is to be the next
+INITIALIZED = "Initialized"  # the condition of a pod whose scheduler may start
 
 
 class SecurityContext(Model, frozen=True):
@@ -89,6 +90,21 @@ class RestrictedSecurity(Model, frozen=True, omit_defaults=False):
     seccomp_profile: dict[str, str] = msgspec.field(default_factory=lambda: {"type": "RuntimeDefault"})
 
 
+class ExecAction(Model, frozen=True):
+    """A command that a kubelet runs in a container."""
+
+    command: tuple[str, ...] = ()
+
+
+class StartupProbe(Model, frozen=True):
+    """What must succeed before a container counts as started, and with it the containers after it start."""
+
+    exec: ExecAction | None = None
+    period_seconds: int = 0
+    timeout_seconds: int = 0
+    failure_threshold: int = 0
+
+
 class InitContainer(Model, frozen=True):
     """What runs before the scheduler: ours waits for the kernel's slot; of somebody else's, that there is one."""
 
@@ -98,6 +114,8 @@ class InitContainer(Model, frozen=True):
     resources: ResourceRequirements | None = None
     image_pull_policy: str = ""
     security_context: RestrictedSecurity | None = None
+    restart_policy: str = ""
+    startup_probe: StartupProbe | None = None
 
 
 class PullSecret(Model, frozen=True):
@@ -223,6 +241,7 @@ class InitStatus(Model, frozen=True):
     """What the kubelet tells of a container that runs before the scheduler."""
 
     name: str = ""
+    started: bool = False
     state: ContainerState = ContainerState()
 
 
@@ -233,6 +252,7 @@ class PodCondition(Model, frozen=True):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class PodStatus(Model, frozen=True):

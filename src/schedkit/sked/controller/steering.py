@@ -17,6 +17,7 @@ from schedkit.sked.controller.daemonsets import find_waiter
 from schedkit.sked.controller.failures import (
     CRASH_LOOPING,
     find_pull_fault,
+    find_waiting,
     is_ready,
     is_running,
     is_waiting,
@@ -41,6 +42,7 @@ from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
+WAITER_STARTS = timedelta(seconds=2)  # until what waits looks at the kernel; before that, nobody is to leave
 WAITER_SECONDS = timedelta(seconds=60)  # for so long a pod is waited for that is to wait for the slot
 UNSEEN = timedelta(seconds=60)  # for so long a pod may be there before it is seen
 BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
@@ -333,7 +335,10 @@ def _note_waiting(place: Place, seen: _Seen, waiter: Pod | None, waits: frozense
     """A node, knowing whose pod waits there, and whose may."""
     if place.state is not PlaceState.WORKING:
         return place  # nobody leaves whom another would wait for
-    if waiter and is_waiting(waiter):
+    if waiter and (waiting := find_waiting(waiter)):
+        started_at = parse_time(waiting.started_at)
+        if started_at and started_at <= now < started_at + WAITER_STARTS:
+            return replace(place, waits_for=waits, failed_at=started_at + WAITER_STARTS)
         return replace(place, waiting=seen.coming, waits_for=waits)
     late_at = seen.coming_at + WAITER_SECONDS if seen.coming_at else None
     if late_at is None or now < late_at:
