@@ -14,7 +14,7 @@ from lab.errors import LabError
 from lab.golang import compiled
 from lab.process import Daemon
 from lab.rooms import enter
-from lab.store import Artefact, Store
+from lab.store import Store
 from lab.waiting import wait_for
 
 START_SECONDS = 30.0

@@ -19,7 +19,7 @@ def unpacked(
     adds_mb: int,
     peak_mb: int,
 ) -> Artefact:
-    """Programs of packages whose versions begin with `series`, as bin/PROGRAM; by default those named like the packages."""
+    """Programs of packages whose versions begin with `series`, as bin/PROGRAM; by default named like the packages."""
     environment = {
         "PACKAGES": " ".join(packages),
         "PROGRAMS": " ".join(programs or packages),

@@ -28,7 +28,7 @@ class ProgressReporter(Protocol):
         """Bytes of the present step."""
 
     def warn(self, text: str) -> None:
-        """Something the user should know though it goes on."""
+        """Print a warning."""
 
 
 # Between resolve and pull: returns what Label.VERIFIED shall say, or raises.

@@ -130,7 +130,7 @@ class Engine:
             raise self._invalid(action) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
-        """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
+        """Pull the manifest by its digest; closing the connection, as an interrupt does, makes the engine cancel it."""
         if self.has_image(content):
             return
         *mirrors, origin = content.sources

@@ -20,7 +20,7 @@ _CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")  # what all runtime
 
 
 class RequestCommand(Command):
-    """Knows what people mean who give the scheduler's own options to schedctl."""
+    """A command that explains where the scheduler's own options go."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         said = list(args)

@@ -12,7 +12,7 @@ from schedkit.schedctl.session import Session
 
 
 class Words(NamedTuple):
-    """How an outcome is told: to people, in which mood, and in the words of the Go schedctl."""
+    """How an outcome is shown: the word, its colour, and the Go schedctl's status."""
 
     word: str
     mood: str

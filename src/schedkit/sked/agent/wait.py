@@ -1,7 +1,7 @@
 """`sked-wait`: wait for the kernel's slot, on a node, before the scheduler of the same pod starts.
 
-A program of its own in the image: many wait at once, so it loads little. `sked-wait --stay` is the sidecar's own process, which
-does nothing; `sked-wait` is its startup probe, which ends when the slot is free.
+A program of its own in the image: many wait at once, so it loads little. `sked-wait --stay` is the sidecar's own
+process, which does nothing; `sked-wait` is its startup probe, which ends when the slot is free.
 """
 
 import math

@@ -31,7 +31,7 @@ ON_DELETE = "OnDelete"
 
 
 class Workload(SpecModel, frozen=True, kw_only=True):
-    """What a resource and each of its pools can set: a scheduler, and the nodes that it runs on."""
+    """The scheduler of a resource or pool, and the nodes that it runs on."""
 
     sched: Annotated[Image | None, about("The scheduler's image.")] = None
     args: Annotated[

@@ -184,7 +184,9 @@ def _trim_pod(pod: Pod) -> Pod:
     replace = msgspec.structs.replace
     waits = any(status.name == WAIT for status in pod.status.init_container_statuses)
     conditions = tuple(
-        found if waits and found.type == INITIALIZED and found.status == "True" else replace(found, last_transition_time=None)
+        found
+        if waits and found.type == INITIALIZED and found.status == "True"
+        else replace(found, last_transition_time=None)
         for found in pod.status.conditions
     )
     pod = replace(_trim(pod), status=replace(pod.status, conditions=conditions))
@@ -192,7 +194,7 @@ def _trim_pod(pod: Pod) -> Pod:
 
 
 def _trim_node(node: Node) -> Node:
-    """Of a node's conditions only whether it is ready: the others change more often."""
+    """Keep only the condition Ready of a node: the others change more often."""
     ready = tuple(condition for condition in node.status.conditions if condition.type == "Ready")
     return msgspec.structs.replace(_trim(node), status=msgspec.structs.replace(node.status, conditions=ready))
 

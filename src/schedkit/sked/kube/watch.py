@@ -72,13 +72,13 @@ class WatchedStore(Protocol[Item]):
         """One object, or none if it does not fit."""
 
     def put(self, item: Item) -> None:
-        """An object is there."""
+        """Add or replace an object."""
 
     def remove(self, key: Key, last: Item | None = None) -> None:
-        """An object is gone."""
+        """Remove an object."""
 
     def sync_changed(self) -> None:
-        """What can be seen at all is another than before."""
+        """`synced` or `denied` changed."""
 
 
 class Stream(Generic[Item]):

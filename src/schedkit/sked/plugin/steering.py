@@ -65,7 +65,7 @@ def retry(resource: SchedExt) -> tuple[Patch, str]:
 
 
 def refresh(resource: SchedExt) -> tuple[Patch, str]:
-    """Have the images resolved and judged again."""
+    """Ask the operator to resolve and verify the images again."""
     name = resource.metadata.name
     if resource.status.observed_generation and not is_verifying(resource):
         raise NothingToDoError(

@@ -57,7 +57,7 @@ def retry(name: str) -> None:
 @click.command(cls=PluginCommand, short_help="Resolve and verify the images again.", epilog="kubectl scx refresh web")
 @_name
 def refresh(name: str) -> None:
-    """Have the images' references resolved and verified again: a tag may name another image by now."""
+    """Resolve and verify the images again: a tag may name another image by now."""
     from schedkit.sked.plugin import steering
 
     _ask(name, steering.refresh)
