@@ -19,7 +19,7 @@ SECTIONS = {
         "verify": "Show whether the images are verified.",
     },
     "Steer a rollout": {
-        "pause": "Stop a rollout where it is.",
+        "pause": "Pause a rollout.",
         "resume": "Continue a paused rollout.",
         "promote": "Continue a rollout that waits at a pause step.",
         "retry": "Try a failed revision again.",

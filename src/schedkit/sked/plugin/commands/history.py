@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @everywhere_option
 @output_option
 def history(name: str | None, everywhere: bool, output: str) -> None:
-    """List the revisions of a SchedExt, or of all, the newest first: image, age, nodes, and which is which.
+    """List the revisions of a SchedExt, or of all, newest first: image, age, nodes and state.
 
     STATE: current is the stable one, update the one that is asked for, failed the one that failed.
     """

@@ -1,4 +1,4 @@
-"""`kubectl scx status`: how rollouts stand."""
+"""`kubectl scx status`: the state of rollouts."""
 
 import click
 
@@ -20,7 +20,10 @@ from schedkit.sked.plugin.options import PluginCommand, everywhere_option, outpu
 )
 @click.argument("name", required=False, shell_complete=complete_resource)
 @click.option(
-    "-w", "--watch", is_flag=True, help="Follow it until it is done: a line for each node that changes, and a bar."
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="Follow the rollout until it is done: one line for each change of a node, and a progress bar.",
 )
 @click.option(
     "--timeout",

@@ -16,7 +16,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
     """,
 )
 @click.argument("name", shell_complete=complete_resource)
-@click.option("--again", is_flag=True, help="Have the images resolved and verified again first, and wait for that.")
+@click.option("--again", is_flag=True, help="Resolve and verify the images again first, and wait for the result.")
 @click.option(
     "--timeout",
     type=Seconds(0.1),
@@ -27,7 +27,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 )
 @output_option
 def verify(name: str, again: bool, timeout: float, output: str) -> int:
-    """Show what the operator knows of a SchedExt's images: digest, signer, or why they are not trusted.
+    """Show what the operator knows about a SchedExt's images: digest, signer, or why they are not trusted.
 
     The exit code is that of `schedctl verify`, and 20 where sked has not verified them.
     """
