@@ -265,7 +265,7 @@ def verify(files: tuple[str, ...], **others: Any) -> None:
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]...")
 def kubectl(words: tuple[str, ...]) -> int:
-    """Do the same as `kubectl scx`, without kubectl: follow and steer rollouts, explain nodes."""
+    """Do the same as `kubectl scx`, without kubectl: follow and control rollouts, explain nodes."""
     from schedkit.sked.plugin.group import scx
 
     return run_command(scx, "sked kubectl", list(words))

@@ -18,7 +18,7 @@ SECTIONS = {
         "history": "List the revisions that you can go back to.",
         "verify": "Show whether the images are verified.",
     },
-    "Steer a rollout": {
+    "Control a rollout": {
         "pause": "Pause a rollout.",
         "resume": "Continue a paused rollout.",
         "promote": "Continue a rollout that waits at a pause step.",
@@ -62,4 +62,4 @@ class PluginGroup(LazyGroup):
 )
 @click.version_option(__version__, "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 def scx() -> None:
-    """Follow and steer rollouts of sched_ext CPU schedulers, and see what each node's kernel runs."""
+    """Follow and control rollouts of sched_ext CPU schedulers, and see what each node's kernel runs."""

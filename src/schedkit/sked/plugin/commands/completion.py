@@ -21,7 +21,7 @@ PROGRAM, VARIABLE = "kubectl-scx", "_KUBECTL_SCX_COMPLETE"  # the second is clic
 def completion(context: click.Context, shell: str) -> None:
     """Print the completion script for `kubectl-scx` for a shell.
 
-    `kubectl scx` needs none: kubectl's own completion (1.26 and later) uses kubectl_complete-scx, which is installed with it.
+    `kubectl scx` needs none: kubectl's own completion (1.26 and later) uses kubectl_complete-scx, installed with it.
     """
     from click.shell_completion import ShellComplete, get_completion_class
 

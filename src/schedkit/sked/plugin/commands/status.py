@@ -36,8 +36,8 @@ from schedkit.sked.plugin.options import PluginCommand, everywhere_option, outpu
 def status(name: str | None, watch: bool, timeout: float | None, everywhere: bool, output: str) -> int:
     """Show the state of rollouts: one line for each SchedExt, or everything about one.
 
-    Of one, the exit code is 15 when it was rolled back, 12 or 13 when its new revision failed and it waits for a
-    person, 1 when it is stalled for another reason, else 0: with -w that means done.
+    For one SchedExt, the exit code is 15 if it was rolled back, 12 or 13 if its new revision failed and it waits for a
+    person, 1 if it is stalled for another reason, and otherwise 0, which with -w means done.
     """
     if watch and (not name or output != "text"):
         raise UsageError("-w follows one SchedExt, as text", hint="name it: kubectl scx status NAME -w")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def undo(name: str, revision: str | None, pool: str | None) -> None:
     """Go back to an earlier revision, at the pace of the rollout; the spec stays, and its next change ends the undo.
 
-    The one before is the stable one while a rollout is under way or has failed, else the newest that is kept.
+    The previous revision is the stable one while a rollout is in progress or has failed, else the newest that is kept.
     """
     from schedkit.sked.plugin.output import echo
 
