@@ -57,6 +57,18 @@ def version() -> None:
     click.echo(f"sked {__version__}")
 
 
+@sked.command(short_help="Print the completion script for a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script for a shell, for example: sked completion bash >/etc/bash_completion.d/sked."""
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101  (click has these three)
+    # Not the class's own source(): for bash that starts a bash to ask for its version, and fails where there is none.
+    click.echo(ShellComplete.source(kind(sked, {}, "sked", "_SKED_COMPLETE")))
+
+
 @sked.command(cls=GoCommand, short_help="Run the operator.")
 @switch("--leader-elect", default=False, help="With several managers, let one act at a time.")
 @click.option(
