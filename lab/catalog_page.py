@@ -8,19 +8,20 @@ _HEAD = """\
 
 <!-- Written by `make catalog-check` from what it measured: change catalog/, then run that. -->
 
-What the catalog names, tried: each scheduler is compiled from its published crate, made into an image by its own
-[Containerfile](../../catalog/README.md), and run by `schedctl run` on Linux {kernel}, in {machine}.
+Test results for the schedulers in the catalog. Each scheduler is compiled from its published crate, packaged with its
+[Containerfile](../../catalog/README.md), and run with `schedctl run` on Linux {kernel}, in {machine}.
 
-- **Image** is what is pulled: the program with the shared libraries that it needs. The programs are compiled without
-  optimisation and on no Debian base, as the lab does it: the size of a published image differs.
-- **Attaches in** is from the container's start until the kernel says that the scheduler is attached.{slow}
-- **Modes** are flags for a purpose: `schedctl run NAME --mode gaming`, and `schedctl info NAME` shows them.{tried}
+- **Image** is the size to pull: the program and the shared libraries that it needs. The lab compiles the programs
+  without optimisation and uses no Debian base image, so the size of a published image differs.
+- **Attaches in** is the time from the container's start until the kernel has attached the scheduler.{slow}
+- **Modes** are flags for a purpose: `schedctl run NAME --mode gaming`; `schedctl info NAME` shows them.{tried}
 """
 _SLOW = (
-    " In an emulated\n  machine all takes many times as long, and longer yet where its host is busy: compare roughly."
+    " In an emulated\n  machine everything takes many times as long, and even longer if the host is busy: use it for"
+    " rough comparison only."
 )
-_TRIED = " Each was\n  tried."
-_NOT_ALL_TRIED = " They were\n  tried, but where it says *not tried*."
+_TRIED = " Each mode was\n  tested."
+_NOT_ALL_TRIED = " They were\n  tested, except where it says *not tried*."
 
 
 class Checked(NamedTuple):
@@ -64,9 +65,7 @@ def render(checked: Sequence[Checked], *, emulated: bool, left_out: Sequence[str
     parts = [head, "\n".join(rows)]
     problems = [f"- **{one.name}** {one.version[:12]}: {_sentence(one.why)}" for one in checked if one.why]
     if problems:
-        parts.append(
-            "## What does not build, attach or take its modes, or could not be tried\n\n" + "\n".join(problems)
-        )
+        parts.append("## What did not work, or was not tested\n\n" + "\n".join(problems))
     if left_out:
         parts.append(f"Not tried in this run: {', '.join(left_out)}.")
     return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"

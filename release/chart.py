@@ -37,7 +37,7 @@ def set_image(values: str, image: str, digest: str) -> str:
     values = replace_line(values, "  repository: controller", f"  repository: {repository}")
     values = replace_line(values, "  tag: latest", f'  tag: "{tag}"')
     values = replace_line(values, '  digest: ""', f"  digest: {digest}")
-    return values.replace(" controller:latest is a placeholder: name yours.", "")
+    return values.replace(" controller:latest is a placeholder.", "")
 
 
 def set_versions(chart: str, version: str) -> str:

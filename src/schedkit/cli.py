@@ -3,7 +3,8 @@
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import click
 
@@ -64,6 +65,44 @@ class LazyGroup(click.Group):
         ]
 
 
+class Whole(click.types.IntParamType):
+    """A whole number from `least` to `most`: click's own ranges call themselves `integer range` in errors."""
+
+    name = "number"
+
+    def __init__(self, least: int, most: float = inf) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = int(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a whole number.", param, ctx)
+        if not self._least <= number <= self._most:
+            limits = f"at least {self._least}" if self._most == inf else f"from {self._least} to {self._most}"
+            self.fail(f"{value!r} is out of range: {limits}.", param, ctx)
+        return number
+
+
+class Seconds(click.types.FloatParamType):
+    """A number of seconds, at least `least`."""
+
+    name = "seconds"
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            seconds = float(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a number of seconds.", param, ctx)
+        if not self._least <= seconds < inf:
+            self.fail(f"{value!r} is out of range: at least {self._least:g} s.", param, ctx)
+        return seconds
+
+
 def run_program(command: click.Command, name: str) -> NoReturn:
     """Run a click command as the program `name` with this process's arguments, and end the process."""
     debug = bool(os.environ.get("SCHEDKIT_DEBUG"))
@@ -79,7 +118,9 @@ def run_command(command: click.Command, name: str, arguments: list[str]) -> int:
             click.echo(error.ctx.get_help() if error.ctx else "")
             return 0
         path = error.ctx.command_path if error.ctx else name
-        raise UsageError(error.format_message(), hint=f"'{path} --help' shows the options") from error
+        # click puts each choice on a line of its own, after a tab
+        message = " ".join(error.format_message().split())
+        raise UsageError(message, hint=f"'{path} --help' shows the options") from error
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except click.ClickException as error:

@@ -3,7 +3,7 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from typing import ClassVar, TextIO
@@ -147,18 +147,26 @@ def clean(text: str, *, keep: str = "") -> str:
     return "".join(sign if sign.isprintable() or sign in keep else "\ufffd" for sign in text)
 
 
+def take_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether to colour: NO_COLOR (https://no-color.org) and FORCE_COLOR decide, else whether it is a terminal."""
+    if environ.get("NO_COLOR"):
+        return False
+    return bool(environ.get("FORCE_COLOR")) or (stream.isatty() and environ.get("TERM") != "dumb")
+
+
 def report(error: SchedkitError, code: int, stream: TextIO, *, json: bool = False) -> None:
-    """Tell about an error, a person or a program: the one place that does."""
+    """Print an error for a person or a program: the one place that does."""
     if json:
         from json import dumps
 
         fields = {"reason": error.reason, "message": error.message, "hint": error.hint, "exitCode": int(code)}
         tell(dumps({"version": "1", "error": fields}), stream)
         return
-    for word, text in (("error", error.message), ("hint", error.hint)):
+    title = "\x1b[31merror:\x1b[0m" if take_colour(stream) else "error:"
+    for word, text in ((title, error.message), ("hint:", error.hint)):
         if text:
             # Further lines are indented, so that no message can look like a line of schedctl's own.
-            tell(f"{word}: {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", stream)
+            tell(f"{word} {clean(text, keep=chr(10)).strip().replace(chr(10), chr(10) + '  ')}", stream)
 
 
 def tell(line: str, stream: TextIO) -> None:

@@ -5,13 +5,13 @@ from schedkit.errors import ExitCode
 MEANINGS = {
     ExitCode.OK: "Success.",
     ExitCode.FAILURE: (
-        "It could not; the `error:` line says why. `kubectl scx status`: it is stalled. `kubectl scx why`: "
+        "Failure; the `error:` line tells you why. `kubectl scx status`: the rollout is stalled. `kubectl scx why`: "
         "something could not be read. `schedctl status`: something could not be read, so the summary is "
         "`unknown`."
     ),
     ExitCode.DISCREPANCY: "`schedctl status`: the container runtimes and the kernel do not agree.",
-    ExitCode.SLOT_TAKEN: "Another scheduler is attached, and a kernel takes one.",
-    ExitCode.REJECTED: "The kernel refused to load the scheduler: its verifier, a missing right or option.",
+    ExitCode.SLOT_TAKEN: "Another scheduler is attached; the slot is taken.",
+    ExitCode.REJECTED: "The kernel refused to load the scheduler: BPF verifier, missing permission or kernel option.",
     ExitCode.EJECTED: (
         "The scheduler attached and the kernel ejected it: an error or a stall. `schedctl bench`: in some runs; "
         "the others are reported. `kubectl scx status`: on a node, and the rollout waits for a person."
@@ -23,45 +23,45 @@ MEANINGS = {
     ExitCode.KERNEL_UNFIT: "This kernel cannot run this scheduler: no sched_ext, too old, isolated CPUs, real-time.",
     ExitCode.ROLLED_BACK: (
         "`schedctl switch`, `enable`, `restore`, `trial`: the new scheduler did not attach, and the old one runs "
-        "again. `kubectl scx status`: the new revision failed, and the nodes have the stable one again or are "
+        "again. `kubectl scx status`: the new revision failed, and the nodes run the stable one again or are "
         "about to."
     ),
-    ExitCode.NOT_DETACHED: "The scheduler was stopped and the kernel still says that one is attached.",
-    ExitCode.ALREADY_EXISTS: "The name is already in use: a container, an object of the cluster.",
-    ExitCode.COMMAND_FAILED: (
-        "`schedctl bench`: the command that was to be measured failed, at once or in some of its runs."
-    ),
+    ExitCode.NOT_DETACHED: "The scheduler was stopped, but the kernel still reports one as attached.",
+    ExitCode.ALREADY_EXISTS: "The name of the container or of the Kubernetes object is already in use.",
+    ExitCode.COMMAND_FAILED: ("`schedctl bench`: the measured command failed, at once or in some of its runs."),
     ExitCode.OUTDATED: "`schedctl update --check`: there is a newer version.",
     ExitCode.UNVERIFIED: (
-        "The image was not verified here before, and `--offline` forbids asking. `kubectl scx verify`: sked has "
+        "The image was not verified on this machine before, and `--offline` is set. `kubectl scx verify`: sked has "
         "not verified it, or verifies nothing."
     ),
-    ExitCode.UNSIGNED: "Nobody signed the image.",
-    ExitCode.UNTRUSTED: "The image is signed, by others than the trust policy wants, or by too few of them.",
+    ExitCode.UNSIGNED: "The image is not signed.",
+    ExitCode.UNTRUSTED: "The image is signed, but not by those whom the trust policy requires, or by too few of them.",
     ExitCode.EXPIRED: (
-        "A certificate, or its authority, was not valid when the image was signed. `--allow-unsigned` does not help."
+        "A certificate, or its authority, was not valid when the image was signed. `--allow-unsigned` does not "
+        "override it."
     ),
     ExitCode.NO_LOG_ENTRY: (
         "No trusted transparency log has the signature, and the trust policy requires one. `--allow-unsigned` "
-        "does not help."
+        "does not override it."
     ),
-    ExitCode.BAD_SIGNATURE: "The signature is broken, or belongs to another image. `--allow-unsigned` does not help.",
+    ExitCode.BAD_SIGNATURE: (
+        "The signature is broken, or belongs to another image. `--allow-unsigned` does not override it."
+    ),
     ExitCode.USAGE: "The command line is wrong.",
-    ExitCode.BAD_DATA: "Invalid data: a corrupt file, a wrong digest, an invalid answer.",
+    ExitCode.BAD_DATA: "Invalid data: a corrupt file, a wrong digest, an invalid response.",
     ExitCode.NOT_FOUND: (
-        "What was named does not exist: a scheduler, an image, a container, an object of the cluster. No "
-        "scheduler is enabled, or on trial."
+        "A scheduler, image, container or Kubernetes object does not exist. No scheduler is enabled, or on trial."
     ),
     ExitCode.UNAVAILABLE: (
-        "Something it needs is not there: a tool, a service, systemd, a kernel feature, a way to the cluster."
+        "Something required is not available: a tool, a service, systemd, a kernel feature, the API server."
     ),
     ExitCode.INTERNAL: "A bug in schedkit. `SCHEDKIT_DEBUG=1` shows the traceback to report.",
     ExitCode.NO_SPACE: "The disk is full, or would be.",
-    ExitCode.BUSY: "Another schedctl is at work on this machine; try again.",
-    ExitCode.NO_PERMISSION: "The user may not do this.",
+    ExitCode.BUSY: "Another schedctl is running on this machine; try again.",
+    ExitCode.NO_PERMISSION: "Permission denied.",
     ExitCode.TIMEOUT: (
         "A runtime or a registry did not respond in time. `kubectl scx status -w`: the rollout is not done after "
         "`--timeout`."
     ),
-    ExitCode.INTERRUPTED: "Ctrl-C or SIGTERM; what had been started is undone.",
+    ExitCode.INTERRUPTED: "Ctrl-C or SIGTERM; what was started is undone.",
 }

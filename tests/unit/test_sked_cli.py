@@ -25,6 +25,25 @@ def test_version_and_help_need_nothing_of_the_operator() -> None:
     assert sked("manager", "--help", before=without).returncode == 0
 
 
+def test_version_is_shown_however_it_is_asked_for() -> None:
+    assert {sked(*words).stdout for words in (["version"], ["-V"], ["--version"])} == {f"sked {__version__}\n"}
+
+
+@pytest.mark.parametrize(("shell", "current"), [("bash", "1"), ("zsh", "1"), ("fish", "ren")])
+def test_completion_script_asks_the_program(shell: str, current: str) -> None:
+    assert "_SKED_COMPLETE" in sked("completion", shell).stdout
+    asked = {"_SKED_COMPLETE": f"{shell}_complete", "COMP_WORDS": "sked ren", "COMP_CWORD": current}
+    assert "render" in sked(before=f"import os; os.environ.update({asked})").stdout
+
+
+def test_help_of_no_command_is_cut() -> None:
+    assert "..." not in sked("--help").stdout.partition("Commands:")[2]
+
+
+def test_what_is_rendered_can_be_applied_without_its_owner() -> None:
+    assert "ownerReferences" not in sked("render", str(SAMPLE)).stdout
+
+
 def test_missing_extra_is_named_with_how_to_install_it() -> None:
     done = sked("render", str(SAMPLE), before="import sys; sys.modules['msgspec'] = None")
     assert done.returncode == 69

@@ -83,7 +83,7 @@ def test_only_what_is_a_flag_is_spelled_otherwise(given: list[str], spelled: lis
 def test_help_is_shown(arguments: list[str]) -> None:
     shown = CliRunner().invoke(sked, ["manager", *arguments])
     assert shown.exit_code == 0
-    assert "--priority-ceiling INTEGER" in shown.output
+    assert "--priority-ceiling N" in shown.output
 
 
 @pytest.mark.parametrize("level", ["0", "-1", "warn", "", "²"])
@@ -116,8 +116,8 @@ def test_own_options_go_before_those_of_zap() -> None:
         "warning",
         "text",
         (
-            "--zap-log-level has no effect beside --log-level",
-            "--zap-encoder has no effect beside --log-format",
+            "--zap-log-level has no effect together with --log-level",
+            "--zap-encoder has no effect together with --log-format",
         ),
     )
 

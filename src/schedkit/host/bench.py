@@ -146,7 +146,7 @@ class _Course:
         self._worked = False  # the command, at least once
         self._stack = ExitStack()
         self._log = KernelLog(host.machine.root)
-        self._expected = KernelState(Unknown("nobody has looked"))
+        self._expected = KernelState(Unknown("not read yet"))
         self.borrowed = False
         self.runs: list[BenchRun] = []
 

@@ -1,8 +1,9 @@
 """Everything that can be looked at before something goes wrong."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from schedkit.errors import SchedkitError
+from schedkit.errors import NoPermissionError, SchedkitError
 from schedkit.host.model import Machine
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.preflight import examine_kernel
@@ -10,7 +11,9 @@ from schedkit.runtimes.drivers import DRIVERS
 from schedkit.runtimes.model import Runtime
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 
-# Ask a registry whether it is there; raises what kept it from answering.
+_PROGRAMS = ("usr/bin", "usr/sbin", "usr/local/bin")  # folders
+
+# Ask a registry whether it responds; raises what kept it from doing so.
 Probe = Callable[[str], None]
 
 
@@ -22,11 +25,11 @@ def examine(
     probe: Probe | None = None,
 ) -> list[Check]:
     """The kernel, the runtimes and, given a `probe`, the registries of the catalog."""
-    checks = examine_kernel(machine.root) + examine_runtimes(runtimes)
+    checks = examine_kernel(machine.root) + examine_runtimes(machine.root, runtimes)
     return checks + [examine_registry(registry, probe) for registry in registries if probe]
 
 
-def examine_runtimes(runtimes: Runtimes) -> list[Check]:
+def examine_runtimes(root: Path, runtimes: Runtimes) -> list[Check]:
     """One check for each driver, none of which must be there, and one for all of them, of which one must."""
     answering = {one.driver: one for one in runtimes}
     quiet = {one.driver: one for one in runtimes.unreachable}
@@ -37,14 +40,22 @@ def examine_runtimes(runtimes: Runtimes) -> list[Check]:
         checks = [_excuse(check, quiet.get(_driver_of(check))) for check in checks]
         return [*checks, Check("runtime.any", Outcome.OK, f"{len(working)} of {len(checks)} runtimes respond")]
     return [
-        *checks,
+        *(
+            check if is_installed(root, _driver_of(check)) else _excuse(check, quiet.get(_driver_of(check)))
+            for check in checks
+        ),
         Check(
             "runtime.any",
             Outcome.ERROR,
             "no container runtime responds",
-            "install podman, docker or containerd and start its socket; schedctl must run as root",
+            "install podman, docker or containerd, and start its service",
         ),
     ]
+
+
+def is_installed(root: Path, driver: str) -> bool:
+    """Whether the runtime's program is where distributions put programs: then it only has to be started."""
+    return any((root / folder / driver).exists() for folder in _PROGRAMS)
 
 
 def _driver_of(check: Check) -> str:
@@ -71,7 +82,8 @@ def _examine_driver(driver: str, answering: dict[str, Runtime], quiet: dict[str,
     name, start = f"runtime.{driver}_socket", f"systemctl enable --now {DRIVERS[driver].unit}"
     if driver in quiet:
         one = quiet[driver]
-        return Check(name, Outcome.WARNING, f"{one.socket}: {one.why}", start)
+        fix = one.hint if one.error is NoPermissionError else start
+        return Check(name, Outcome.WARNING, f"{one.socket}: {one.why}", fix)
     runtime = answering[driver]
     try:
         version = runtime.fetch_version()

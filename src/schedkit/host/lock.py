@@ -60,7 +60,7 @@ def _take(file: int, path: Path, patience: float) -> None:
             return
         if time.monotonic() >= deadline:
             raise BusyError(
-                f"another schedctl is at work here: {_read_owner(file)} holds {path}",
+                f"another schedctl is running: {_read_owner(file)} holds {path}",
                 hint="try again when it is done",
             )
         time.sleep(_PAUSE_SECONDS)

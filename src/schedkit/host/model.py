@@ -28,7 +28,7 @@ class ProgressReporter(Protocol):
         """Bytes of the present step."""
 
     def warn(self, text: str) -> None:
-        """Something the user should know though it goes on."""
+        """Print a warning."""
 
 
 # Between resolve and pull: returns what Label.VERIFIED shall say, or raises.
@@ -73,7 +73,7 @@ def parse_restart(text: str) -> Restart:
     if policy == "on-failure" and times.isascii() and times.isdigit() and 0 < int(times) < 1_000_000:
         return Restart(on_failure=True, times=int(times))
     raise UsageError(
-        f"{text!r} is not a restart policy", hint="it is no, on-failure, or on-failure:N with N restarts at most"
+        f"{text!r} is not a restart policy", hint="use no, on-failure, or on-failure:N for at most N restarts"
     )
 
 

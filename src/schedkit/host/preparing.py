@@ -44,7 +44,7 @@ def check_runtimes(host: Host) -> None:
 
 
 def pull(host: Host, request: RunRequest) -> None:
-    """Have the image here."""
+    """Pull the image."""
     runtime = host.runtimes.chosen
     host.progress.step(f"pulling {request.image.reference} ({request.image.size / 1e6:.0f} MB) with {runtime.driver}")
     runtime.pull(request.image, host.progress.progress)

@@ -75,9 +75,7 @@ def find(observed: Observed, which: str | None) -> Managed:
                     "which one? " + ", ".join(_tell(one) for one in matching),
                     hint="name one of them by its id, or all with --all",
                 )
-    what = (
-        f"no container managed by schedctl is called {which}" if which else "no container managed by schedctl is here"
-    )
+    what = f"no container managed by schedctl is called {which}" if which else "schedctl has no container"
     # What holds the slot may also be in a container of a runtime that has no socket now.
     doubts = observed.hidden or find_doubts(observed)
     if doubts:

@@ -31,8 +31,8 @@ def check_systemd(root: Path, what: str) -> None:
     """UnavailableError where systemd does not run this machine."""
     if not (root / "run/systemd/system").is_dir():
         raise UnavailableError(
-            f"{what} needs systemd, which does not run this machine",
-            hint="have the supervisor that you use run, and restart: schedctl run NAME --attach",
+            f"{what} needs systemd, which is not running",
+            hint="use another supervisor to run and restart: schedctl run NAME --attach",
         )
 
 
@@ -79,7 +79,7 @@ def fetch_state(unit: str) -> UnitState | Unknown:
         return Unknown(error.message)
     fields = dict(line.partition("=")[::2] for line in said.splitlines())
     if "ActiveState" not in fields:
-        return Unknown(f"systemctl does not tell how {unit} is")
+        return Unknown(f"systemctl does not report the state of {unit}")
     restarts, code = fields.get("NRestarts", ""), fields.get("ExecMainStatus", "")
     return UnitState(
         fields["ActiveState"],

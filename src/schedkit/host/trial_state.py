@@ -55,7 +55,7 @@ class Trial(NamedTuple):
 
     @property
     def back_to(self) -> str:
-        """In a sentence."""
+        """Return it as one sentence."""
         return self.before.scheduler if self.before else "the kernel's own scheduler"
 
 

@@ -81,7 +81,7 @@ def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySetti
             copy = fetch_copy(url, settings, known)
         except SchedkitError as error:
             failed.append(error)
-            told.append(f"{error.message}; {'its last good copy stays' if known else 'there is no earlier copy of it'}")
+            told.append(f"{error.message}; {'its last good copy stays' if known else 'there is no earlier copy'}")
             continue
         if copy != known:
             write_copy(url, cache, copy)
@@ -106,7 +106,7 @@ def _load_url(
     except UsageError:
         raise  # the URL itself is wrong, and will be tomorrow
     except SchedkitError as error:
-        warnings.append(f"{error.message}; it is left out, as there is no earlier copy of it")
+        warnings.append(f"{error.message}; it is skipped, because there is no earlier copy")
         return {}
     try:
         write_copy(url, cache, copy)

@@ -39,7 +39,7 @@ def _explain_login(registry: str, about: str, found: Found, said: str) -> NoPerm
     problems = "".join(f"; {problem}" for problem in found.problems)
     if not found.credentials:
         return NoPermissionError(
-            f"{about}: {registry} wants a login, or there is no such repository{said}",
+            f"{about}: {registry} requires credentials, or there is no such repository{said}",
             hint=f"podman login {registry} (docker login works too){problems}",
         )
     who = found.credentials.username

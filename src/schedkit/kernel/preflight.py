@@ -14,7 +14,9 @@ from schedkit.unknown import Unknown
 
 OLDEST_KERNEL = "6.12"  # the first with sched_ext
 _OLDEST = (6, 12)
-_OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_CLASS_EXT")
+_SCHED_EXT = "CONFIG_SCHED_CLASS_EXT"
+BOOT_ANOTHER = f"boot a kernel of {OLDEST_KERNEL} or later built with {_SCHED_EXT}=y"
+_OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", _SCHED_EXT)
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 _HAND_OVER = "schedctl import scx_loader"
 _MANAGERS = {"scx_loader": _HAND_OVER, "bpfman": "systemctl stop bpfman"}  # by their process
@@ -32,7 +34,7 @@ def examine_kernel(root: Path = Path("/"), *, min_version: str = OLDEST_KERNEL) 
         _check_sched_ext(root),
         _check_btf(root),
         check_kfuncs(root),
-        _check_config(config),
+        _check_config(root, config),
         _check_function_tracer(root, config),
         _check_preempt_rt(root),
         _check_isolcpus(root),
@@ -55,7 +57,7 @@ def examine_node(root: Path = Path("/")) -> list[Check]:
         _check_sched_ext(root),
         btf,
         check_kfuncs(root),
-        _check_config(config),
+        _check_config(root, config),
         _check_function_tracer(root, config),
         _check_preempt_rt(root),
         _check_isolcpus(root),
@@ -119,8 +121,7 @@ def _check_sched_ext(root: Path) -> Check:
     if isinstance(state, Unknown):
         return Check(name, Outcome.UNKNOWN, state.why, "mount sysfs and /sys/kernel/sched_ext where this runs")
     if state is State.UNSUPPORTED:
-        fix = f"boot a kernel of {OLDEST_KERNEL} or later built with CONFIG_SCHED_CLASS_EXT=y"
-        return Check(name, Outcome.ERROR, f"{root / 'sys/kernel/sched_ext'} is not there", fix)
+        return Check(name, Outcome.ERROR, f"{root / 'sys/kernel/sched_ext'} does not exist", BOOT_ANOTHER)
     return Check(name, Outcome.OK, f"present, {state}")
 
 
@@ -147,7 +148,7 @@ def check_kfuncs(root: Path) -> Check:
         return Check(name, Outcome.NOT_APPLICABLE, "a kernel without sched_ext has no scx_bpf_ functions")
     malformed = read_malformed_kfuncs(root)
     if malformed is None:
-        return Check(name, Outcome.UNKNOWN, "there is no BTF to look at")
+        return Check(name, Outcome.UNKNOWN, "there is no BTF")
     if isinstance(malformed, Unknown):
         return Check(name, Outcome.UNKNOWN, malformed.why)
     if not malformed:
@@ -161,11 +162,13 @@ def check_kfuncs(root: Path) -> Check:
     )
 
 
-def _check_config(config: Mapping[str, str] | Unknown) -> Check:
+def _check_config(root: Path, config: Mapping[str, str] | Unknown) -> Check:
     name = "kernel.config"
     if isinstance(config, Unknown):
         return Check(name, Outcome.UNKNOWN, config.why)
     missing = [option for option in _OPTIONS if config.get(option) != "y"]
+    if missing == [_SCHED_EXT] and read_state(root).state is State.UNSUPPORTED:  # one cause is one error
+        return Check(name, Outcome.NOT_APPLICABLE, f"{_SCHED_EXT} is not set: see kernel.sched_ext")
     if missing:
         return Check(
             name, Outcome.ERROR, f"not set: {', '.join(missing)}", f"boot a kernel with {'=y '.join(missing)}=y"
@@ -298,4 +301,4 @@ def _check_slot(root: Path) -> Check:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
     seen = f"{state.state}: {ops}, {describe_holder(read_holder(root))}"
-    return Check(name, Outcome.WARNING, seen, "schedctl status tells whose it is; schedctl switch replaces it")
+    return Check(name, Outcome.WARNING, seen, "schedctl status shows its process; schedctl switch replaces it")

@@ -71,7 +71,7 @@ def find_work(
     path = shutil.which(command[0], path=environ.get("PATH", os.defpath))
     if path is None:
         raise NotFoundError(
-            f"there is no program {command[0]}",
+            f"no such program: {command[0]}",
             hint="what follows -- is a program and its arguments; for a shell's line: -- sh -c '…'",
         )
     return Work(tuple(command), path, environ, as_whom, metric, latency)
@@ -103,7 +103,7 @@ def _find_user(name: str) -> RunAs:
     try:
         entry = pwd.getpwnam(name)
     except KeyError as error:
-        raise NotFoundError(f"there is no user {name}", hint="--user takes a name that this machine knows") from error
+        raise NotFoundError(f"no such user: {name}", hint="--user takes the name of a user of this machine") from error
     return RunAs(entry.pw_name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 

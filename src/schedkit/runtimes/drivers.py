@@ -1,4 +1,4 @@
-"""Which runtimes are there, and how to reach them."""
+"""Find the container runtimes of this machine, and how to reach them."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ RESPONSE_SECONDS = 10.0
 
 
 class Driver(NamedTuple):
-    """What is to be known of a runtime before it is spoken to."""
+    """How to find a runtime and start it."""
 
     socket: str
     variable: str  # by which its users name another socket, as its own tools take it

@@ -123,14 +123,14 @@ class Engine:
             return True
         from schedkit.images.settings import find_addresses
 
-        action = "tell which registries may be insecure"
+        action = "list its insecure registries"
         try:
             return parse_insecure(self._fetch_json("/info", action), registry, find_addresses(registry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise self._invalid(action) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
-        """Have the manifest here by its digest; hanging up, as an interrupt does, makes the engine drop it."""
+        """Pull the manifest by its digest; closing the connection, as an interrupt does, makes the engine cancel it."""
         if self.has_image(content):
             return
         *mirrors, origin = content.sources

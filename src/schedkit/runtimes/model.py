@@ -87,7 +87,7 @@ class Runtime(Protocol):
         """Whether `pull` can do without TLS at a registry (host[:port]) for which the user allows it."""
 
     def pull(self, content: Content, progress: Progress) -> None:
-        """Have exactly this platform's manifest here; does nothing if it is."""
+        """Pull exactly this platform's manifest; does nothing if it is here already."""
 
     def create(self, content: Content, spec: ContainerSpec) -> str:
         """Make a container of a pulled image, not yet started, and return its id; AlreadyExistsError for its name."""

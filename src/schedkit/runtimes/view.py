@@ -87,7 +87,7 @@ class Runtimes:
         )
 
     def choose(self, driver: str) -> None:
-        """Have new containers made in this one from now on."""
+        """Create new containers in this runtime from now on."""
         self._driver, self._chosen = driver, None
 
     def find(self, container: "Container") -> "Runtime":

@@ -1,4 +1,4 @@
-"""Which container is meant."""
+"""Find the container that a command line refers to."""
 
 from schedkit.host.model import Managed, Observed
 from schedkit.runtimes.container import Container
@@ -7,7 +7,7 @@ from schedkit.schedctl.session import Session
 
 
 def choose_container(session: Session, which: str | None) -> tuple[Runtime, Container]:
-    """The container that is meant, and the runtime that has it."""
+    """Return the container that is meant, and its runtime."""
     container = choose_managed(session, which)[1].container
     return session.runtimes.find(container), container
 

@@ -57,7 +57,7 @@ def timeout_option(default: float | None, what: str, *, above: float = -inf) -> 
 
 
 def attach_timeout_option(function: Function) -> Function:
-    """For all that start a scheduler."""
+    """Add `--timeout` to a command that starts a scheduler."""
     return timeout_option(ATTACH_SECONDS, "a scheduler may take to attach", above=0.0)(function)
 
 

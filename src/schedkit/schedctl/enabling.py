@@ -148,7 +148,7 @@ def require_enabled(session: "Session") -> Choice:
 
 
 def hand_over(session: "Session", request: "RunRequest", verify: "Verify", choice: Choice, *, write: bool) -> Lasted:
-    """Have it attached, by this command, which tells what goes wrong; then its unit takes it over."""
+    """Attach the scheduler in this process, so that errors are reported here; then its unit takes it over."""
     from schedkit.host.lasting import end_lasting, find_unit, resume_lasting, start_lasting
     from schedkit.host.switch import switch
     from schedkit.host.trial import keep_if_on_trial
@@ -173,7 +173,7 @@ def hand_over(session: "Session", request: "RunRequest", verify: "Verify", choic
 
 
 def lasted_fields(lasted: Lasted) -> Json:
-    """For JSON."""
+    """Return the fields for JSON output."""
     switched = lasted.switched
     return {
         "enabled": {**choice_fields(lasted.choice), "unit": ENABLED},

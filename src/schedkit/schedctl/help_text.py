@@ -29,23 +29,23 @@ Choose a scheduler:
 
 Run it:
   run      Run a scheduler and wait until the kernel has attached it.
-  switch   Replace the running scheduler with the shortest gap.
-  update   Switch to the newest version of what runs.
+  switch   Replace the running scheduler, with the shortest gap.
+  update   Switch to the newest version of the running scheduler.
   stop     Stop a scheduler and wait until the kernel has detached it.
   restart  Stop a scheduler and start it again.
-  detach   End an attached scheduler that nobody manages.
+  detach   Detach a scheduler that schedctl does not manage.
   bench    Measure which scheduler is better for a command.
 
-Make it last:
+Keep it running:
   enable   Run a scheduler now and at every boot.
   disable  Stop starting a scheduler at boot.
   restore  Go back to the enabled scheduler.
-  trial    Try a scheduler; it is replaced again unless you keep it.
+  trial    Try a scheduler for a while; go back unless you keep it.
   keep     Keep the scheduler that is on trial.
-  import   Take over the settings of another manager.
+  import   Import the settings of scx_loader.
 
 See what happens:
-  status   Show what the kernel does, and whether the containers agree.
+  status   Show what the kernel runs, and whether the containers agree.
   ps       List the schedulers' containers.
   logs     Show a scheduler's output.
   inspect  Print everything known about one container, as JSON.
@@ -57,8 +57,8 @@ Other:
   images      List the schedulers' images on this machine.
   rmi         Remove images of schedulers.
   prune       Remove images of schedulers that no container uses.
-  catalog     Keep the catalogs current.
-  completion  Print the completion script of a shell.
+  catalog     Update the catalogs.
+  completion  Print the completion script for a shell.
   help        Show the help of a command.
   version     Show the version.
 

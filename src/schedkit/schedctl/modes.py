@@ -24,7 +24,7 @@ def mode_option(function: Function) -> Function:
         "--mode",
         type=click.Choice(MODE_NAMES),
         shell_complete=complete_mode,
-        help="Use the flags for this purpose (shown by `schedctl info NAME`); what follows -- is added.",
+        help="Use the flags for this purpose (see `schedctl info NAME`); arguments after -- are added.",
     )
     decorated: Function = option(function)
     return decorated

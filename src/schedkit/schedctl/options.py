@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from schedkit.schedctl.session import Session
     from schedkit.schedctl.settings import Flags
 
-# Here, and not from the room of the runtimes, so that --help need not enter it; a test compares the two.
+# Here, and not from schedkit.runtimes, so that --help does not import it; a test compares the two.
 DRIVER_NAMES = ("auto", "podman", "docker", "containerd")
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 _META = "schedkit.schedctl.flags"
@@ -94,6 +94,15 @@ def keep_flag(*names: str, **settings: Any) -> Callable[[Function], Function]:
     return click.option(*names, callback=_keep, expose_value=False, **settings)
 
 
+def list_causes(error: BaseException) -> list[str]:
+    """What the errors below one said, outermost first: for --verbose."""
+    causes = []
+    while error.__cause__ is not None:
+        error = error.__cause__
+        causes.append(f"{type(error).__name__}: {error}"[:300])
+    return causes
+
+
 class Command(click.Command):
     """A command that takes the global options too, and shows what a scheduler said before it failed."""
 
@@ -107,6 +116,9 @@ class Command(click.Command):
         except SchedkitError as error:
             for line in getattr(error, "log", ()):
                 tell(f"  | {clean(line)}", sys.stderr)
+            if ctx.meta.get(_META, {}).get("verbose"):
+                for line in list_causes(error):
+                    tell(f"  caused by {clean(line)}", sys.stderr)
             raise
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -2,11 +2,12 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import NamedTuple, TextIO
 
-from schedkit.errors import clean
+from schedkit.errors import clean, take_colour
 from schedkit.unknown import Unknown
 
 SCHEMA_VERSION = "1"
@@ -15,6 +16,7 @@ NARROWEST = 8  # nor below this as long as others can be cut
 IMAGE = "IMAGE"  # the title of a column whose end matters most: a name and a version
 GAP = "  "
 CLEAR = "\x1b[H\x1b[J"  # to the upper left corner, and nothing below
+OTHER_SCREEN, FIRST_SCREEN = "\x1b[?1049h", "\x1b[?1049l"  # what stood on the terminal before comes back
 KEPT = "\n\t"
 COLOURS = {"good": "32", "doubtful": "33", "bad": "31"}
 
@@ -46,6 +48,16 @@ class Output(NamedTuple):
     def clear(self) -> None:
         """An empty screen, for what is drawn again and again."""
         self.stream.write(CLEAR)
+
+    @contextmanager
+    def other_screen(self) -> Iterator[None]:
+        """Draw on the terminal's alternate screen for a while."""
+        self.stream.write(OTHER_SCREEN)
+        try:
+            yield
+        finally:
+            self.stream.write(FIRST_SCREEN)
+            self.stream.flush()
 
     def _clean(self, text: str) -> str:
         parts = text.split("\x1b[")
@@ -116,11 +128,6 @@ def count_columns(stream: TextIO, environ: Mapping[str, str] = os.environ) -> in
         return os.get_terminal_size(stream.fileno()).columns or 80
     except OSError:
         return 80
-
-
-def take_colour(stream: TextIO, environ: Mapping[str, str]) -> bool:
-    """Only on a terminal that has colours, and if the user did not say no (https://no-color.org)."""
-    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
 
 
 def format_json(fields: Json, *, indent: int | None = None) -> str:

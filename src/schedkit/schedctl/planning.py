@@ -25,13 +25,15 @@ class DryRun(NamedTuple):
     verified: str | None = None
 
     def add(self, *steps: str) -> "DryRun":
-        """With more to do after it."""
+        """Return this plan with one more step."""
         return self._replace(steps=(*self.steps, *steps))
 
 
 def dry_run_option(function: Function) -> Function:
-    """For everything that acts."""
-    return click.option("--dry-run", is_flag=True, help="Make all checks, and only show what would be done.")(function)
+    """Add `--dry-run` to a command that changes something."""
+    return click.option(
+        "--dry-run", is_flag=True, help="Run all checks and show what would be done, without doing it."
+    )(function)
 
 
 def show_plan(session: "Session", plan: DryRun) -> None:
@@ -93,5 +95,5 @@ def plan_restarting(session: "Session", request: "RunRequest", plan: DryRun) -> 
 
 
 def name_container(container: "Container") -> str:
-    """In a sentence."""
+    """Return it as one sentence."""
     return f"the container {container.name} ({container.driver} {container.id[:SHORT_ID]})"

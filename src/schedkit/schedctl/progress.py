@@ -1,11 +1,11 @@
-"""What is said while something is done, on stderr: steps, progress, warnings."""
+"""Progress on stderr: steps, progress bars, warnings."""
 
 import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from schedkit.errors import clean, tell
-from schedkit.schedctl.output import count_columns, format_bytes, take_colour
+from schedkit.errors import clean, take_colour, tell
+from schedkit.schedctl.output import count_columns, format_bytes
 
 BAR_CELLS = 24
 PLAIN_STEPS = 4  # where there is no terminal, a line for each quarter
@@ -23,7 +23,7 @@ class Terminal:
         self._quarters = 0
 
     def step(self, text: str) -> None:
-        """A new step begins."""
+        """Print the step that begins."""
         self._wipe()
         self._quarters = 0
         self._print(clean(text))
@@ -38,19 +38,19 @@ class Terminal:
             self._print(f"  {share:.0%} of {format_bytes(total)}")
 
     def warn(self, text: str) -> None:
-        """Something the user should know though it goes on."""
+        """Print a warning."""
         self._wipe()
         word = "\x1b[33mwarning:\x1b[0m" if self._colour else "warning:"
         self._print(f"{word} {clean(text)}")
 
     def detail(self, text: str) -> None:
-        """What only those want to know who said --verbose."""
+        """Print a detail, with --verbose only."""
         if self._verbose:
             self._wipe()
             self._print(f"  {clean(text)}")
 
     def close(self) -> None:
-        """Leave the terminal as it is expected to be: no half a line."""
+        """Remove an unfinished progress bar."""
         self._wipe()
 
     def _draw(self, done: int, total: int, share: float) -> None:

@@ -27,7 +27,7 @@ def render_reference() -> str:
         "# schedctl: the reference",
         HOW,
         "",
-        "Every command and option, as `--help` tells them. Exit codes are in [exit-codes.md](../exit-codes.md), what",
+        "Every command and option, as `--help` shows them. Exit codes are in [exit-codes.md](../exit-codes.md), what",
         "`-o json` prints in [json.md](json.md), variables and files in [scripting.md](scripting.md).",
         "",
         _block(schedctl, "schedctl"),

@@ -20,7 +20,7 @@ _CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,127}")  # what all runtime
 
 
 class RequestCommand(Command):
-    """Knows what people mean who give the scheduler's own options to schedctl."""
+    """A command that explains where the scheduler's own options go."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         said = list(args)
@@ -46,7 +46,7 @@ def restart_option(function: Function) -> Function:
         default="no",
         show_default=True,
         metavar="no|on-failure[:N]",
-        help="Restart it with systemd when it fails or is ejected, at most N times, with growing pauses.",
+        help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays.",
     )(function)
 
 
@@ -75,7 +75,7 @@ def request_options(function: Function) -> Function:
             multiple=True,
             metavar="FILE",
             shell_complete=complete_file,
-            help="Let the scheduler read this file, under the same absolute path; may be given several times.",
+            help="Let the scheduler read this file, under the same absolute path; can be repeated.",
         ),
         click.option(
             "--network",
@@ -173,7 +173,7 @@ def find_files(names: Sequence[str]) -> tuple[str, ...]:
     paths = [os.path.abspath(name) for name in names]  # noqa: PTH100  (a link stays the name that it is)
     for name, path in zip(names, paths, strict=True):
         if not os.path.isfile(path):  # noqa: PTH113
-            raise NotFoundError(f"--config {name}: there is no such file", hint="it must be a file of this machine")
+            raise NotFoundError(f"--config {name}: no such file", hint="it must be a file on this machine")
     return tuple(paths)
 
 

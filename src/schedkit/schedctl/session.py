@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NotFoundError, UsageError, needs_root
@@ -92,6 +93,17 @@ class Session:
             self._registry = Registry(self.registry_settings)
         return self._registry
 
+    def check_known(self, name: str) -> None:
+        """Refuse a name that is in no catalog, without asking the network: what is misspelt is said before the rest."""
+        if self._catalog is None:
+            from schedkit.images.catalog import load_catalog
+
+            local = load_catalog(self.settings.catalogs, self.settings.cache, self.registry_settings, offline=True)
+            if local.warnings:
+                return  # a catalog has to be fetched first, and may have the name
+            self._catalog = local
+        self._catalog.find(name)
+
     def find(self, name: str, version: str | None = None) -> ResolvedName:
         """A catalog name or an image reference, with another tag if the user wants one."""
         from schedkit.images.reference import is_digest
@@ -109,9 +121,13 @@ class Session:
         """Resolve to digests; where the tag does not exist, say how to see those that do."""
         if self.settings.offline:
             return self._recall_image(named.reference)
+        self.progress.detail(f"asking {named.reference.registry} for {named.reference}")
         try:
             return self.registry.fetch_image(named.reference)
         except NotFoundError as error:
+            if other := _add_v(named.reference):
+                with suppress(NotFoundError):
+                    return self.registry.fetch_image(other)
             if not error.hint:
                 raise NotFoundError(
                     error.message, hint=f"`schedctl versions {named.reference.repository}` lists its versions"
@@ -140,10 +156,18 @@ class Session:
             self._registry.close()
 
 
+def _add_v(reference: "Reference") -> "Reference | None":
+    """`1.1.0` as `v1.1.0`, as the tags of the catalog's images are written; None for any other tag."""
+    number = reference.tag is not None and reference.digest is None and reference.tag[0].isdigit()
+    return reference._replace(tag=f"v{reference.tag}") if number and "." in (reference.tag or "") else None
+
+
 def check_name(name: str, version: str | None) -> None:
     """What is wrong with a name and a version whatever catalogs say: a name with a slash is in none of them."""
     from schedkit.images.reference import is_digest, is_tag, parse_reference
 
+    if not name.strip():
+        raise UsageError("the scheduler's name is empty", hint="`schedctl list` shows all names")
     if version is not None and not is_tag(version) and not is_digest(version):
         raise UsageError(
             f"{version[:200]!r} is not a version", hint="--version takes a tag, or a digest as sha256:… in full"

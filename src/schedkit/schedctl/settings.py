@@ -123,4 +123,6 @@ def _read_if_there(path: Path) -> "FileSettings | None":
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
         raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
+    except IsADirectoryError as error:
+        raise BadDataError(f"{path} is a directory", hint="it must be a TOML file") from error
     return parse_config(text, str(path))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lasting_fields(lasting: "Lasting") -> Json:
-    """For JSON."""
+    """Return the fields for JSON output."""
     enabled, trial = lasting.enabled, lasting.trial
     return {
         "enabled": service_fields(enabled, at_boot=lasting.at_boot) if enabled else None,
@@ -66,7 +66,7 @@ def trial_fields(trial: "Trial") -> Json:
 
 
 def lasting_lines(lasting: "Lasting", status: "Status") -> list[str]:
-    """For people."""
+    """Return the lines for text output."""
     lines: list[str] = []
     if lasting.enabled:
         lines += _service_lines(

@@ -2,6 +2,7 @@
 
 from schedkit.host.model import Attachment, Managed, Status
 from schedkit.kernel.holder import describe_holder
+from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl.output import Json, plain, words
 from schedkit.schedctl.session import Session
@@ -72,6 +73,8 @@ def _describe_for_go_scripts(managed: Managed) -> Json:
 def _text(status: Status, session: Session) -> str:
     code = status.summary.exit_code
     mood = "good" if code == 0 else "doubtful" if code == 1 else "bad"
+    if code == 0 and status.kernel.state is State.UNSUPPORTED:
+        mood = "doubtful"  # nothing is wrong, and nothing can run
     lines = [f"{'status':12}{session.output.paint(status.summary.value, mood)}", f"{'':12}{status.explanation}"]
     if status.remedy:
         lines.append(f"{'fix':12}{status.remedy}")
@@ -120,5 +123,5 @@ def _managed_lines(managed: Managed, session: Session) -> list[str]:
     if managed.restart not in ("", "no"):
         nobody = ", but no unit of systemd restarts it" if managed.watched is False else ""
         lines.append(f"{'':12}restart {managed.restart}{nobody}")
-    lines.append(f"{'':12}verified: {managed.verified or 'unknown (nobody noted it)'}")
+    lines.append(f"{'':12}verified: {managed.verified or 'unknown (not recorded)'}")
     return lines

@@ -31,7 +31,7 @@ def show_verdict(session: "Session", name: str, version: str | None) -> None:
         verdict = verify_image(session, image, policy)
     except Refusal as refusal:
         if isinstance(refusal, UnsignedError) and policy.allows_unsigned(image.repository):
-            refusal.hint = f"{policy.origin} lets it run all the same (allowUnsigned)"
+            refusal.hint = f"{policy.origin} allows it to run anyway (allowUnsigned)"
         if session.output.json:
             fields = _refused_fields(session, refusal)
             session.output.show(lambda: {**common, **fields}, str)

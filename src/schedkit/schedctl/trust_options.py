@@ -10,15 +10,15 @@ def policy_option(function: Function) -> Function:
         "--trust-policy",
         metavar="FILE",
         shell_complete=complete_file,
-        help="Trust policy (default: built-in) [env: SCHEDCTL_TRUST_POLICY].",
+        help="Trust policy [default: built-in] [env: SCHEDCTL_TRUST_POLICY].",
     )(function)
 
 
 def offline_option(function: Function) -> Function:
     """Add `--offline`, for machines without a network, now or always."""
-    return keep_flag("--offline", is_flag=True, help="Use no network: accept only what was verified here before.")(
-        function
-    )
+    return keep_flag(
+        "--offline", is_flag=True, help="Use no network; accept only images that were verified on this machine before."
+    )(function)
 
 
 def unsigned_option(function: Function) -> Function:

@@ -6,38 +6,77 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from schedkit import __version__
-from schedkit.cli import run_command, run_program
+from schedkit.cli import Seconds, Whole, run_command, run_program
 from schedkit.errors import BadDataError, NotFoundError, UsageError, clean, tell
 from schedkit.sked.go_flags import GoCommand, choose_logging, switch, zap_options
 from schedkit.sked.trust_options import read_trust_options, trust_options
 
 NODE_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
 if TYPE_CHECKING:
     from schedkit.sked.api.validate import ManifestText
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="sked", message="%(prog)s %(version)s")
+def logging_options(command: Function) -> Function:
+    """Add what is logged, and how."""
+    for add in (
+        click.option(
+            "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log format."
+        ),
+        click.option(
+            "--log-level",
+            type=click.Choice(["debug", "info", "warning", "error"]),
+            default="info",
+            show_default=True,
+            help="Log messages of this level and above.",
+        ),
+    ):
+        command = add(command)
+    return command
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog="Exit codes: 'schedctl help exit-codes'.")
+@click.version_option(__version__, "-V", "--version", prog_name="sked", message="%(prog)s %(version)s")
 def sked() -> None:
     """Run sched_ext CPU schedulers on the nodes of a Kubernetes cluster."""
 
 
-@sked.command(cls=GoCommand)
+@sked.command(short_help="Show the version.")
+def version() -> None:
+    """Show the version, as --version does."""
+    click.echo(f"sked {__version__}")
+
+
+@sked.command(short_help="Print the completion script for a shell.")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script for a shell, for example: sked completion bash >/etc/bash_completion.d/sked."""
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None  # noqa: S101  (click has these three)
+    # Not the class's own source(): for bash that starts a bash to ask for its version, and fails where there is none.
+    click.echo(ShellComplete.source(kind(sked, {}, "sked", "_SKED_COMPLETE")))
+
+
+@sked.command(cls=GoCommand, short_help="Run the operator.")
 @switch("--leader-elect", default=False, help="With several managers, let one act at a time.")
 @click.option(
     "--metrics-bind-address",
     default="0",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to serve metrics: :8443 for HTTPS, 0 for nowhere.",
+    help="Address for metrics, for example :8443; 0 serves none.",
 )
 @switch(
     "--metrics-secure",
@@ -47,49 +86,52 @@ def sked() -> None:
 @click.option(
     "--metrics-cert-path",
     type=click.Path(path_type=Path),
-    help="A folder with tls.crt and tls.key for the metrics; without it a certificate is made.",
+    help="Directory with tls.crt and tls.key for the metrics [default: a self-signed certificate].",
 )
 @click.option(
     "--health-probe-bind-address",
     default=":8081",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to serve /healthz and /readyz.",
+    help="Address for /healthz and /readyz.",
 )
-@switch("--enable-http2", default=False, help="Accepted and without effect: HTTP/1.1 is served.")
+@switch("--enable-http2", default=False, help="Accepted for compatibility; HTTP/1.1 is always served.")
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
+    metavar="NAMESPACE",
     help="Reconcile the SchedExts of this namespace only; can be repeated.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), default=16, show_default=True, help="Resources worked on at once."
+    "--workers",
+    type=Whole(1),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="Number of resources to reconcile at the same time.",
 )
 @click.option(
     "--priority-ceiling",
     type=int,
     default=0,
     show_default=True,
-    help="The highest spec.priority that counts for resources in namespaces without the label "
-    "sked.schedkit.io/any-priority=true.",
+    metavar="N",
+    help="Upper limit of spec.priority, except in namespaces with the label sked.schedkit.io/any-priority=true.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(path_type=Path),
-    help="The kubeconfig to use; without it $KUBECONFIG, the pod's service account, or ~/.kube/config.",
+    help="The kubeconfig [default: $KUBECONFIG, the pod's service account, or ~/.kube/config].",
 )
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@logging_options
 @click.option(
     "--verification",
     type=click.Choice(["off", "warn", "enforce"]),
     default="off",
     show_default=True,
-    help="Images without a trusted signature: off uses them unchecked, warn uses and reports them, enforce does not "
-    "use them.",
+    help="Signatures of images: off checks none, warn reports images without a trusted signature, enforce refuses "
+    "them.",
 )
 @trust_options
 @zap_options
@@ -142,46 +184,43 @@ def manager(
     asyncio.run(run_operator(read_access(os.environ, kubeconfig=kubeconfig), options))
 
 
-@sked.command()
+@sked.command(short_help="Report what this node's kernel is doing.")
 @click.option(
     "--node-name",
     envvar="NODE_NAME",
     required=True,
     metavar="NAME",
-    help="The node that this runs on; $NODE_NAME, from the pod's spec.nodeName.",
+    help="Name of this node (the pod's spec.nodeName) [env: NODE_NAME].",
 )
 @click.option(
     "--health-probe-bind-address",
     default=":8081",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to serve /healthz and /readyz; 0 for nowhere.",
+    help="Address for /healthz and /readyz; 0 serves none.",
 )
 @click.option(
     "--metrics-bind-address",
     default="0",
     show_default=True,
     metavar="ADDRESS",
-    help="Where to serve metrics in plain HTTP to everyone: :8080; 0 for nowhere.",
+    help="Address for metrics over plain HTTP, for everyone, for example :8080; 0 serves none.",
 )
-@click.option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", show_default=True
-)
-@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@logging_options
 @click.option(
     "--look-seconds",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(0.1),
     default=300.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time between looks at the kernel without an event; use less where its events do not arrive.",
+    help="How often to read the kernel's state when no event arrives.",
 )
 # For tests: another /sys and /proc, another token, and how often to see whether the report is still there.
 @click.option("--root", hidden=True)
 @click.option("--service-account", hidden=True)
-@click.option("--fetch-seconds", type=click.FloatRange(min=0.1), hidden=True)
+@click.option("--fetch-seconds", type=Seconds(0.1), hidden=True)
 def agent(**flags: object) -> None:
-    """Report what this node's kernel is doing, as the SchedExtNode of its name. It runs in a pod on each node."""
+    """Report what this node's kernel is doing, in the SchedExtNode of the same name. Runs in a pod on each node."""
     from schedkit.sked.agent.__main__ import become_agent
     from schedkit.sked.kube.addresses import parse_address
 
@@ -192,7 +231,7 @@ def agent(**flags: object) -> None:
     become_agent({name.replace("_", "-"): str(value) for name, value in flags.items() if value is not None})
 
 
-@sked.command()
+@sked.command(short_help="Print the DaemonSets that SchedExts become, without a cluster.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option(
     "--output",
@@ -203,9 +242,10 @@ def agent(**flags: object) -> None:
     help="Output format; json is one List.",
 )
 def render(files: tuple[str, ...], output: str) -> None:
-    """Print the DaemonSets that the SchedExts in FILE... (- for stdin) would become, without a cluster.
+    """Print the DaemonSets that the SchedExts in FILE... (- for stdin) become, without a cluster.
 
-    All files are planned together, as if these SchedExts were the only ones and had been created in this order.
+    All files are planned together, as if these SchedExts were the only ones and had been created in this order. Owner
+    references are left out: only the cluster knows the owner's uid.
     """
     from schedkit.sked.api.validate import parse_resources
     from schedkit.sked.controller.render import plan, render_json, render_yaml
@@ -216,13 +256,13 @@ def render(files: tuple[str, ...], output: str) -> None:
     click.echo((render_json if output == "json" else render_yaml)(rendered.daemonsets), nl=False)
 
 
-@sked.command()
+@sked.command(short_help="Show whether the operator would run the images of SchedExts.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @trust_options
 def verify(files: tuple[str, ...], **others: Any) -> None:
     """Show whether the operator would run the images of the SchedExts in FILE... (- for stdin), without a cluster.
 
-    The exit code tells you why it would not run the first of those: 'schedctl help exit-codes'.
+    The exit code tells you why the first image that is not verified is refused: 'schedctl help exit-codes'.
     """
     from schedkit.sked.api.validate import parse_resources
     from schedkit.sked.verifying import tell_images
@@ -232,11 +272,12 @@ def verify(files: tuple[str, ...], **others: Any) -> None:
 
 
 @sked.command(
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+    short_help="Do the same as `kubectl scx`, without kubectl.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []},
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="COMMAND [ARGS]...")
 def kubectl(words: tuple[str, ...]) -> int:
-    """Do what `kubectl scx` does, where there is no kubectl: follow and steer rollouts, explain nodes."""
+    """Do the same as `kubectl scx`, without kubectl: follow and control rollouts, explain nodes."""
     from schedkit.sked.plugin.group import scx
 
     return run_command(scx, "sked kubectl", list(words))

@@ -22,7 +22,11 @@ class GoCommand(click.Command):
 
 def switch(name: str, *, default: bool | None, help: str) -> Callable[[Command], Command]:
     """A boolean flag as Go's programs take it: `--flag`, `--flag=true` or `--flag=false`."""
-    return click.option(name, is_flag=False, flag_value="true", type=click.BOOL, default=default, help=help)
+    said = "" if default is None else f" [default: {str(default).lower()}]"
+    help = f"{help.removesuffix('.')}{said}."
+    return click.option(
+        name, is_flag=False, flag_value="true", type=click.BOOL, default=default, metavar="[=true|false]", help=help
+    )
 
 
 def normalize(arguments: Sequence[str], context: click.Context) -> list[str]:
@@ -71,12 +75,12 @@ def zap_options(command: Command) -> Command:
         click.option(
             "--zap-time-encoding",
             type=click.Choice(_TIME_ENCODINGS, case_sensitive=False),
-            help="Accepted for the Go operator's flags; times are always RFC 3339.",
+            help="Accepted for compatibility with the Go operator; times are always RFC 3339.",
         ),
         click.option(
             "--zap-stacktrace-level",
             type=click.Choice(["info", "error", "panic"], case_sensitive=False),
-            help="Accepted for the Go operator's flags, without effect.",
+            help="Accepted for compatibility with the Go operator, without effect.",
         ),
         click.option(
             "--zap-log-level",
@@ -89,7 +93,11 @@ def zap_options(command: Command) -> Command:
             type=click.Choice(["json", "console"], case_sensitive=False),
             help="The Go operator's --log-format: json, or console for text.",
         ),
-        switch("--zap-devel", default=None, help="Log debug messages as text; with =false, log from info on as JSON."),
+        switch(
+            "--zap-devel",
+            default=None,
+            help="Log debug messages as text; with =false, log messages of level info and above as JSON.",
+        ),
     ):
         command = add(command)
     return command
@@ -110,9 +118,9 @@ def choose_logging(level: str | None, format: str | None, zap: dict[str, Any]) -
     default_encoder = "json" if devel is False else "console"
     notes = []
     if level and zap_level:
-        notes.append("--zap-log-level has no effect beside --log-level")
+        notes.append("--zap-log-level has no effect together with --log-level")
     if format and encoder:
-        notes.append("--zap-encoder has no effect beside --log-format")
+        notes.append("--zap-encoder has no effect together with --log-format")
     if zap["zap_stacktrace_level"]:
         notes.append("--zap-stacktrace-level has no effect: only unexpected errors are logged with a stack trace")
     if (zap["zap_time_encoding"] or "rfc3339") not in _AS_WRITTEN:

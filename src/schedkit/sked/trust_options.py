@@ -20,21 +20,21 @@ def trust_options(command: Command) -> Command:
         click.option(
             "--registry-ca-file",
             type=click.Path(path_type=Path),
-            help="Certificate authorities of registries, beside the system's.",
+            help="Certificate authorities of registries, in addition to the system's.",
         ),
         click.option(
             "--insecure-registry",
             "insecure_registries",
             multiple=True,
             metavar="HOST[:PORT]",
-            help="A registry without TLS, or with any certificate; may be given several times.",
+            help="Allow plain HTTP, or any certificate, for this registry; can be repeated.",
         ),
         click.option(
             "--registry-mirror",
             "registry_mirrors",
             multiple=True,
             metavar="REGISTRY=MIRROR",
-            help="Where to look for a registry's images before it; may be given several times.",
+            help="Mirror that is asked before the registry; can be repeated.",
         ),
         click.option(
             "--pull-secret",
@@ -44,7 +44,7 @@ def trust_options(command: Command) -> Command:
         click.option(
             "--trust-policy",
             type=click.Path(path_type=Path),
-            help="Trust policy, as schedctl reads it (default: built-in). A change of it is noticed.",
+            help="Trust policy, in schedctl's format [default: built-in].",
         ),
     ):
         command = add(command)

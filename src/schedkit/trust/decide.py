@@ -175,7 +175,7 @@ class _Search:
             signer = f"{'is' if best.proven else 'claims to be'} signed by {best.who}"
         hint = f"the policy's rule for it: {rule.name}; who may sign: {rule}"
         if reason is RefusalReason.BAD_SIGNATURE:
-            hint = f"do not run it: somebody changed it, or put the signature of another image there; {hint}"
+            hint = f"do not run it: the image was changed, or has the signature of another image; {hint}"
         return REFUSALS[reason](f"{name} {signer}: {best.problem}{others}", hint=hint, attempts=attempts)
 
 

@@ -37,9 +37,7 @@ def parse_key(data: bytes, path: str) -> VerificationKey:
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     if b"PRIVATE KEY" in data:
-        raise KeyProblem(
-            "it is a private key; name the public one (cosign.pub), and keep this one where nobody reads it"
-        )
+        raise KeyProblem("it is a private key; use the public key (cosign.pub), and keep this one secret")
     try:
         public = check_key(load_pem_public_key(data))
     except KeyProblem:

@@ -52,7 +52,7 @@ class _Reader:
         if "keys" in table or "identities" in table:
             rules.append(self._rule(tree, table, "default", ()))
         elif not scopes and not unsigned:
-            raise self._wrong(tree, "the policy trusts nobody", "name keys or identities, or scopes that do")
+            raise self._wrong(tree, "the policy trusts no one", "add keys or identities, or scopes with them")
         elif left := next((name for name in RULE_FIELDS if name in table), None):
             raise self._wrong(
                 table[left], f"{left} belongs to keys or identities beside it", "scopes have a field of that name too"
@@ -70,7 +70,7 @@ class _Reader:
         keys = tuple(self._key(item) for item in self._list(table, "keys"))
         identities = tuple(self._identity(item) for item in self._list(table, "identities"))
         if not keys and not identities:
-            raise self._wrong(node, "nobody is trusted here", "name at least one of keys and identities")
+            raise self._wrong(node, "this rule trusts no one", "add keys or identities")
         threshold = self._value(table, "threshold", self._number, 1)
         most = len({key.fingerprint for key in keys}) + len(set(identities))
         if threshold > most:
@@ -115,7 +115,7 @@ class _Reader:
         if issuer is None:
             raise self._wrong(
                 node,
-                "an identity needs an issuer or issuerRegExp, as every issuer may know somebody of that name",
+                "an identity needs an issuer or issuerRegExp, because any issuer could issue that name",
                 "issuer: https://accounts.google.com, or https://github.com/login/oauth, or whoever it is",
             )
         return Identity(issuer, subject)

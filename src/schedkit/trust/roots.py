@@ -84,7 +84,7 @@ class Roots:
         data = read_embedded(self._url, TARGET)
         if data is None:
             raise UnavailableError(
-                f"there is no copy of the trusted root of {self._url} here",
+                f"there is no copy of the trusted root of {self._url} on this machine",
                 hint="name one in the policy: trustedRoot: trusted_root.json",
             )
         return _parse(data, self._url)

@@ -52,7 +52,7 @@ class SealedFolder:
                 raise
 
     def make(self) -> None:
-        """Have the folder there, for us alone; OSError where it is somebody else's."""
+        """Create the directory, for this user alone; OSError if it belongs to another user."""
         self._check_parents()
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         with self._open():

@@ -385,7 +385,7 @@ def test_image_in_a_private_registry_is_verified_with_the_resources_own_pull_sec
         private = shop.allow(Signed(image.pusher.__class__(registry.address, image.pusher.path), image.digest))
         shop.apply("private", tagged(private))
         found = shop.wait("private", has("Verified", "Unknown", "NoPermission"))
-        assert "wants a login" in message_of(found)
+        assert "requires credentials" in message_of(found)
         auth = base64.b64encode(f"{USER}:{SECRET}".encode()).decode()
         document = json.dumps({"auths": {registry.address: {"auth": auth}}})
         apply(
@@ -435,7 +435,7 @@ def test_warn_uses_an_unsigned_image_as_written_and_tells(shop: Shop) -> None:
     shop.start("warn")
     shop.apply("warned", tagged(image))
     found = shop.wait("warned", has("Verified", "False", "Unsigned"))
-    assert message_of(found).endswith("; it is used all the same (--verification=warn)")
+    assert message_of(found).endswith("; it is used anyway (--verification=warn)")
     shop.wait("warned", has("Ready", "True", "Ready"))
     assert shop.image_of("warned") == tagged(image)
 

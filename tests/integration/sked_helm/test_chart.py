@@ -281,11 +281,15 @@ def test_agents_are_limited_to_their_own_report_where_kubernetes_can(helm: Helm,
     chart = shutil.copytree(CHART, tmp_path / "sked")
     notes = 'kind: Notes\nmetadata: {name: notes}\ntext: {{ include "sked/templates/NOTES.txt" . | toJson }}\n'
     (chart / "templates/notes.yaml").write_text(notes)
-    warning = "Nothing keeps an agent from writing other nodes' reports"
+    warning = "Agents can write other nodes' reports"
     for words, limited, told in (
         ((), True, ""),
-        (("--kube-version", "1.29.15"), False, "From Kubernetes 1.30 on, an upgrade of this release adds the policy"),
-        (("--set", "agent.policy=false"), False, "Set agent.policy=true to refuse it."),
+        (
+            ("--kube-version", "1.29.15"),
+            False,
+            "On Kubernetes 1.30 and later, an upgrade of this release adds the policy",
+        ),
+        (("--set", "agent.policy=false"), False, "Set agent.policy=true to prevent this."),
         (("--set", "agent.enabled=false"), False, ""),
     ):
         objects = helm.template(*words, chart=chart)

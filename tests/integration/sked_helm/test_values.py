@@ -97,7 +97,7 @@ def render_table() -> str:
     """The table of values, from the schema and values.yaml."""
     schema = json.loads((CHART / "values.schema.json").read_text())
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    rows = ["| value | default | what it does |", "|---|---|---|"]
+    rows = ["| Value | Default | What it does |", "|---|---|---|"]
     for path, default, sentence in find_values(schema, defaults):
         told = yaml.safe_dump(default, default_flow_style=True, width=1000).removesuffix("\n").removesuffix("\n...")
         rows.append(f"| `{path}` | `{told}` | {sentence} |".replace("`''`", ""))

@@ -1,6 +1,6 @@
 import pytest
 
-from schedkit.errors import NoAnswerError, UnavailableError
+from schedkit.errors import NoAnswerError, NoPermissionError, UnavailableError
 from schedkit.host.doctor import examine
 from schedkit.kernel.check import Check, Outcome
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
@@ -34,6 +34,26 @@ def test_no_runtime_blocks(world: World) -> None:
     )
     assert checks[-1].outcome is Outcome.ERROR
     assert checks[-1].fix
+
+
+def test_runtime_that_is_installed_and_does_not_run_is_to_be_started(world: World) -> None:
+    unreachable = [
+        UnreachableRuntime(driver, f"/run/{driver}.sock", "no such socket", absent=True)
+        for driver in ("podman", "docker")
+    ]
+    program = world.machine.root / "usr/bin/podman"
+    program.parent.mkdir(parents=True)
+    program.touch()
+    podman, docker, _ = examine(world.machine, Runtimes([], unreachable))[1:]
+    assert (podman.outcome, podman.fix) == (Outcome.WARNING, "systemctl enable --now podman.socket")
+    assert docker.outcome is Outcome.NOT_APPLICABLE
+
+
+def test_socket_that_only_root_may_use_needs_sudo_and_no_unit(world: World) -> None:
+    one = UnreachableRuntime(
+        "podman", "/run/podman.sock", "permission denied", False, NoPermissionError, "sudo schedctl"
+    )
+    assert examine(world.machine, Runtimes([], [one]))[1].fix == "sudo schedctl"
 
 
 def test_registry_that_is_away_is_a_warning(world: World) -> None:

@@ -59,7 +59,7 @@ def test_leftover_is_removed(world: World, state: ContainerState) -> None:
 
 
 def test_nothing_there_is_not_found_unless_all_are_meant(world: World) -> None:
-    with pytest.raises(NotFoundError, match="no container managed by schedctl is here"):
+    with pytest.raises(NotFoundError, match="schedctl has no container"):
         stop(world.host, None)
     with pytest.raises(NotFoundError, match="called scx_x"):
         stop(world.host, "scx_x")

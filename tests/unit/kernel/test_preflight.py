@@ -246,6 +246,14 @@ def test_taken_slot_is_a_warning(root: Path) -> None:
     assert "schedctl switch" in check.fix
 
 
+def test_kernel_without_sched_ext_is_one_error(root: Path) -> None:
+    write_config(root, ["BPF", "BPF_SYSCALL", "BPF_JIT", "DEBUG_INFO_BTF", "FUNCTION_TRACER"])
+    assert examine(root, "kernel.config").outcome is Outcome.ERROR, "its state says otherwise: that is not one cause"
+    shutil.rmtree(root / "sys/kernel/sched_ext")
+    assert examine(root, "kernel.sched_ext").outcome is Outcome.ERROR
+    assert examine(root, "kernel.config").outcome is Outcome.NOT_APPLICABLE
+
+
 def test_kernel_without_sched_ext_has_no_slot_and_no_functions(root: Path) -> None:
     shutil.rmtree(root / "sys/kernel/sched_ext")
     for name in ("kernel.slot", "kernel.btf_kfuncs"):

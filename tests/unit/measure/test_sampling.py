@@ -65,7 +65,7 @@ def test_a_failure_is_no_number(script: str, code: int, why: str) -> None:
 
 
 def test_a_program_that_is_not_there_is_found_out_before() -> None:
-    with pytest.raises(NotFoundError, match="there is no program no-such-program"):
+    with pytest.raises(NotFoundError, match="no such program: no-such-program"):
         find_work(["no-such-program"], os.environ)
 
 
@@ -105,7 +105,7 @@ def test_the_command_runs_as_the_user_that_is_named() -> None:
         "sh", "-c", '[ "$USER" = nobody ] && [ "$(id -g)" != 0 ] && echo uid $(id -u)', user="nobody", metric=metric
     )
     assert taken.values[METRIC] == nobody.pw_uid
-    with pytest.raises(NotFoundError, match="no user"):
+    with pytest.raises(NotFoundError, match="no such user"):
         find_work(["true"], os.environ, user="no-such-user")
 
 

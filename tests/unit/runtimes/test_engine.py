@@ -333,7 +333,7 @@ def test_configuration_of_registries_without_sense_is_bad_data(
         assert engine.may_be_plain("localhost:5000")
         assert fake.requests == [], "podman does as it is told"
         return
-    with pytest.raises(BadDataError, match="docker was asked to tell which registries may be insecure"):
+    with pytest.raises(BadDataError, match="docker was asked to list its insecure registries"):
         engine.may_be_plain("localhost:5000")
 
 

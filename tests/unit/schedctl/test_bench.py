@@ -134,13 +134,13 @@ def test_what_cannot_be_compared_is_refused(said: list[str], why: str) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("--with none,scx_rusty", "there is no command to measure"),
+        ("--with none,scx_rusty", "no command to measure"),
         ("--with none,scx_rusty --workload mixed -- true", "not both"),
-        ("--with none,scx_rusty --better lower -- true", "--better is about a --metric"),
-        ("--with none,scx_rusty -- no-such-program", "there is no program"),
+        ("--with none,scx_rusty --better lower -- true", "--better needs a --metric"),
+        ("--with none,scx_rusty -- no-such-program", "no such program"),
         ("--with none,scx_rusty --workload nosuch", "unknown workload"),
-        ("--with none,scx_rusty --user no-such-user -- true", "there is no user"),
-        ("--with none,scx_rusty --report /no/such/folder/x.html -- true", "there is no folder"),
+        ("--with none,scx_rusty --user no-such-user -- true", "no such user"),
+        ("--with none,scx_rusty --report /no/such/folder/x.html -- true", "no such directory"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_switched(runtime: FakeRuntime, words: str, why: str) -> None:

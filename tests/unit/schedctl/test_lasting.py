@@ -68,7 +68,7 @@ def test_without_systemd_it_is_refused_with_what_to_use_instead(
     done = [note(monkeypatch, module, name, None) for module, name in ((run, "run"), (switch, "switch"))]
     result = call(*words, code=69)
     assert isinstance(result.exception, SchedkitError)
-    assert "needs systemd, which does not run this machine" in result.exception.message
+    assert "needs systemd, which is not running" in result.exception.message
     assert "schedctl run NAME --attach" in result.exception.hint
     assert done == [[], []]
 
@@ -200,7 +200,7 @@ def test_stop_ends_a_unit_that_waits_to_start_it_again(
     machine: Machine, systemd: FakeSystemd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     enable(monkeypatch)
-    note(monkeypatch, stop, "stop", NotFoundError("no container managed by schedctl is here"))
+    note(monkeypatch, stop, "stop", NotFoundError("schedctl has no container"))
     monkeypatch.setattr("schedkit.schedctl.commands.stop.stop", stop.stop)
     systemd.show(ActiveState="activating", SubState="auto-restart", NRestarts=1, ExecMainStatus=1)
     assert call("stop").stdout == "schedkit.service: stopped, scx_rusty will not be started again\n"

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from schedkit.errors import UnavailableError
 from schedkit.host import managed
 from schedkit.host.model import Machine
 from schedkit.images import catalog
 from schedkit.images.catalog_remote import PUBLISHED
+from schedkit.images.image import Image
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.view import Runtimes
 from schedkit.schedctl import session as sessions
@@ -171,3 +173,17 @@ def test_catalog_update_takes_only_what_has_the_digest(runtime: FakeRuntime, mon
     call("catalog", "update", "--digest", "sha256:abc", code=64)
     call("catalog", "update", "https://example.com/other.json", code=64)
     assert len(calls) == 2
+
+
+def test_info_shows_what_the_catalog_says_where_the_registry_cannot_be_reached(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetch_image(*_: object) -> Image:
+        raise UnavailableError("cannot resolve ghcr.io (DNS lookup failed)")
+
+    monkeypatch.setattr(FakeRegistry, "fetch_image", fetch_image)
+    said = call("info", "lavd", code=69).stdout
+    assert "good for        games and interactive desktops\n" in said
+    assert "gaming      --performance\n" in said
+    assert call("info", "lavd", "-o", "json", code=69).stdout == ""
+    assert call("info", "ghcr.io/example/other:edge", code=69).stdout == ""

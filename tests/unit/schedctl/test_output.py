@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from schedkit.errors import clean
-from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain, take_colour
+from schedkit.errors import clean, take_colour
+from schedkit.schedctl.output import Output, format_bytes, format_seconds, format_span, plain
 from schedkit.schedctl.progress import Terminal
 from schedkit.unknown import Unknown
 
@@ -126,6 +126,8 @@ def test_colour_only_on_a_terminal_that_has_some_and_with_consent() -> None:
     assert not take_colour(Screen(), {"TERM": "xterm", "NO_COLOR": "1"})
     assert not take_colour(Screen(), {"TERM": "dumb"})
     assert not take_colour(io.StringIO(), {"TERM": "xterm"})
+    assert take_colour(io.StringIO(), {"FORCE_COLOR": "1"})
+    assert not take_colour(io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"})
 
 
 @pytest.mark.parametrize(

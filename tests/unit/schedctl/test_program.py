@@ -95,7 +95,7 @@ def test_help_of_a_command_is_what_its_option_prints() -> None:
 
 def test_help_has_the_tables_that_scripts_need() -> None:
     codes = run("help", "exit-codes", COLUMNS="80").stdout
-    assert "\n 10  SLOT_TAKEN      Another scheduler is attached, and a kernel takes one.\n" in codes
+    assert "\n 10  SLOT_TAKEN      Another scheduler is attached; the slot is taken.\n" in codes
     assert codes.count("\n") >= len(ExitCode)
     fields = run("help", "json").stdout
     assert fields.startswith("schedctl ")
@@ -337,13 +337,44 @@ def test_binary_configuration_is_no_bug(tmp_path: Path) -> None:
     assert (done.returncode, "not UTF-8 text" in done.stderr) == (65, True)
 
 
+def test_configuration_that_is_a_directory_is_bad_data(tmp_path: Path) -> None:
+    (tmp_path / "schedkit/config.toml").mkdir(parents=True)
+    done = run_in_shell("$schedctl status", XDG_CONFIG_HOME=str(tmp_path))
+    assert (done.returncode, "config.toml is a directory" in done.stderr) == (65, True)
+
+
+def test_missing_choice_is_one_line_without_tabs() -> None:
+    done = run_in_shell("$schedctl completion")
+    assert done.stderr.splitlines()[0] == "error: Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("versions scx_rusty --limit x", "'x' is not a whole number."),
+        ("watch --count 0", "'0' is out of range: at least 1."),
+        ("bench --with none,none --runs 0 -- true", "'0' is out of range: from 1 to 5000."),
+    ],
+)
+def test_wrong_number_is_told_in_plain_words(line: str, message: str) -> None:
+    assert message in run_in_shell(f"$schedctl {line}").stderr
+
+
+def test_verbose_shows_what_lies_below_an_error(tmp_path: Path) -> None:
+    catalog = tmp_path / "catalog.json"
+    catalog.write_text("{")
+    said = run_in_shell(f"$schedctl -v --catalog {catalog} list").stderr
+    assert "  caused by JSONDecodeError: " in said
+    assert "caused by" not in run_in_shell(f"$schedctl --catalog {catalog} list").stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_end_it_as_ctrl_c_does(number: signal.Signals) -> None:
     # Whoever runs the tests in the background, or with nohup, has signals ignored that would be inherited.
-    command = ["env", "--default-signal", sys.executable, "-m", "schedkit.schedctl", "watch", "-o", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert json.loads(process.stdout.readline())["version"] == "1"
+    serve = [sys.executable, "-m", "schedkit.schedctl", "metrics", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(["env", "--default-signal", *serve], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("serving ")
         process.send_signal(number)
         _, said = process.communicate()
     assert (process.returncode, said.strip()) == (130, "interrupted")

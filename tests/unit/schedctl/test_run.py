@@ -185,15 +185,15 @@ def test_wrong_name_is_told_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("words", ["run", "run --attach", "switch"])
-def test_slot_that_is_taken_is_told_before_catalogs_are_read(
+def test_slot_that_is_taken_is_told_before_catalogs_are_fetched(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    catalogs = note(monkeypatch, catalog, "load_catalog", catalog.Catalog({}))
+    catalogs = note(monkeypatch, catalog, "load_catalog", catalog.Catalog({}, ("one has not been fetched yet",)))
     for module, check in ((run, "check_run"), (switch, "check_switch")):
         note(monkeypatch, module, check, SlotTakenError("other is attached already"))
     monkeypatch.setattr(run, "observe_settled", lambda _: OBSERVED._replace(managed=()))
     call(*words.split(), "scx_rusty", code=10)
-    assert catalogs == []
+    assert [options for *_, options in catalogs] == [{"offline": True}]
 
 
 @pytest.mark.parametrize("command", ["run", "switch", "pull"])

@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
-from schedkit.errors import UsageError
+from schedkit.errors import NotFoundError, UsageError
+from schedkit.images.image import Image, Platform
+from schedkit.images.reference import Reference
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.schedctl.session import Session, open_session
 from schedkit.schedctl.settings import Flags
 from tests.unit.runtimes.fake_engine import INSPECTED, FakeEngine, run_fake_engine
+from tests.unit.schedctl.fakes import FakeRegistry
 
 
 @pytest.fixture
@@ -43,6 +46,37 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 
 def names(document: Any) -> list[str]:
     return [one["name"] for one in document.get("containers", document.get("managed"))]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="without root, that is what is told first")
+@pytest.mark.parametrize("command", ["run", "switch", "trial", "enable"])
+def test_misspelt_name_is_told_before_the_machine_is_looked_at(tmp_path: Path, command: str) -> None:
+    done = run(command, "scx_lavdd")
+    assert (done.returncode, "did you mean scx_lavd?" in done.stderr) == (66, True)
+    assert run(command, " ").returncode == 64
+
+
+def test_name_of_a_catalog_that_must_be_fetched_first_is_not_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("SCHEDCTL_CATALOG", "https://catalog.invalid/catalog.json")
+    open_session(Flags()).check_known("our_sched")
+
+
+def test_version_may_be_written_without_its_v(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Tagged(FakeRegistry):
+        def fetch_image(self, reference: Reference, platform: Platform | None = None) -> Image:
+            if reference.tag != "v1.1.0":
+                raise NotFoundError(f"{reference} does not exist")
+            return super().fetch_image(reference, platform)
+
+    monkeypatch.setattr(Session, "registry", Tagged())
+    session = open_session(Flags())
+    assert session.fetch_image(session.find("scx_rusty", "1.1.0")).reference.endswith(":v1.1.0")
+    for version in ("1.1.1", "edge"):
+        with pytest.raises(NotFoundError, match=version):
+            session.fetch_image(session.find("scx_rusty", version))
 
 
 @pytest.mark.parametrize("command", ["status", "ps"])

@@ -1,5 +1,6 @@
 """`status`, `ps`, `doctor` and `watch` over stand-ins of what lies below them."""
 
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from schedkit.host.model import Status, Summary
 from schedkit.host.watching import Sample
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.preflight import examine_kernel
-from schedkit.kernel.state import KernelState
+from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.drivers import DRIVERS
 from schedkit.runtimes.local_image import LocalImage
 from schedkit.schedctl import session as sessions
@@ -91,11 +92,11 @@ def test_doctor_ends_with_1_when_something_blocks(runtime: FakeRuntime, monkeypa
     ("slot", "sched_ext", "verdict"),
     [
         (Outcome.OK, Outcome.OK, "Ready: try schedctl run scx_bpfland."),
-        (Outcome.WARNING, Outcome.OK, "Ready, and a scheduler is attached already: schedctl status tells which."),
+        (Outcome.WARNING, Outcome.OK, "Ready, and a scheduler is attached already: schedctl status shows which."),
         (
             Outcome.UNKNOWN,
             Outcome.UNKNOWN,
-            "Whether this machine can run sched_ext schedulers is unknown: its kernel could not be looked at.",
+            "Whether this machine can run sched_ext schedulers is unknown: the kernel's state could not be read.",
         ),
     ],
 )
@@ -114,13 +115,23 @@ def test_doctor_has_one_line_for_runtimes_that_are_not_here(
     checks = [*absent, Check("runtime.any", Outcome.OK, "1 of 3 runtimes respond")]
     note(monkeypatch, doctor, "examine", checks)
     lines = call("doctor").stdout.splitlines()
-    assert lines[0].split(maxsplit=2) == ["-", "runtime.others", "not here, and not needed: docker, containerd"]
+    assert lines[0].split(maxsplit=2) == ["-", "runtime.others", "not running, and not needed: docker, containerd"]
     assert lines[1].startswith("ok ")
     document = read("doctor")
     assert [(check["id"], check["status"]) for check in document["checks"][:2]] == [
         ("runtime.docker_socket", "skip"),
         ("runtime.containerd_socket", "skip"),
     ]
+
+
+def test_doctor_has_one_line_for_runtimes_that_are_not_installed(
+    runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = [Check(f"runtime.{name}_socket", Outcome.NOT_APPLICABLE, "none") for name in ("docker", "containerd")]
+    note(monkeypatch, doctor, "examine", [*absent, Check("runtime.any", Outcome.ERROR, "none responds", "install one")])
+    lines = call("doctor", code=1).stdout.splitlines()
+    assert lines[0].split(maxsplit=2) == ["-", "runtime.others", "not installed: docker, containerd"]
+    assert lines[1].startswith("ERROR")
 
 
 def test_doctor_knows_what_every_check_is_about(tmp_path: Path) -> None:
@@ -148,6 +159,25 @@ def test_watch_prints_a_line_or_a_document_for_each_look(runtime: FakeRuntime, m
     document = read("watch", "--count", "1")
     assert (document["uptime_seconds"], document["rates"]) == (61.0, {"SCX_EV_X": 2.5})
     assert document["stats"] == {"unknown": "silent"}
+
+
+def test_watch_ends_on_a_kernel_without_sched_ext(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = Sample(NOW, KERNEL._replace(state=State.UNSUPPORTED), None, None, None)
+    monkeypatch.setattr(watching, "watch", lambda *_, **__: iter([sample] * 5))
+    result = call("watch", code=14)
+    assert (result.stdout, str(result.exception)) == ("", "this kernel has no sched_ext: there is nothing to watch")
+
+
+def test_watch_gives_the_terminal_back_at_ctrl_c(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: object, **__: object) -> Iterator[Sample]:
+        yield Sample(NOW, KERNEL, 61.0, None, None)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching, "watch", look)
+    monkeypatch.setattr(sessions, "make_output", lambda json: make_output(json=json)._replace(width=80))
+    said = call("watch").stdout
+    assert said.startswith("\x1b[?1049h")
+    assert said.partition("\x1b[?1049l")[2].splitlines()[0] == "state       enabled", "the last sample stays"
 
 
 VERIFIED = "key SHA256:zsPB3AgRoXcLBKLVNQCWc6QhGPLmeCESCcXpAzypvj0 (/etc/schedkit/lab.pub)"

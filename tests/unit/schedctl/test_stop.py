@@ -29,7 +29,7 @@ def test_stop_tells_what_it_did(runtime: FakeRuntime, monkeypatch: pytest.Monkey
     assert read("stop", "scx_rusty", "--timeout", "3")["stopped"][0]["was_attached"] is True
     assert (one[0][1], one[0][-1]["timeout"]) == ("scx_rusty", 3.0)
     assert call("stop").stdout == f"scx_rusty (podman {ID[:12]}): detached and removed after 500 ms\n"
-    assert call("stop", "--all").stdout == "no container managed by schedctl is here\n"
+    assert call("stop", "--all").stdout == "schedctl has no container\n"
     assert len(many) == 1
 
 

@@ -153,7 +153,7 @@ def test_consent_can_be_scoped_in_the_policy(registry: Registry, runtime: FakeRu
     assert read("pull", NAME)["verified"] == "unsigned-allowed"
     verified = call("verify", NAME, code=21)
     assert isinstance(verified.exception, SchedkitError)
-    assert "lets it run all the same" in verified.exception.hint
+    assert "allows it to run anyway" in verified.exception.hint
     registry.add_bundle(registry.image.digest, sign_bundle("sha256:" + "b" * 64, KEY))
     call("pull", NAME, code=25)
     registry.referrers.clear()

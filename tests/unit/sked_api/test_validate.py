@@ -65,8 +65,8 @@ def test_every_sentence_has_a_case() -> None:
         ({"sched": IMAGE, "args": "--all"}, "spec.args", "expected an array, found string"),
         ({"sched": IMAGE, "args": ["a"] * 65}, "spec.args", "there are more than 64 items"),
         ({"sched": "a" * 521}, "spec.sched", "there are more than 520 characters"),
-        ({"sched": IMAGE, "nodeselector": {}}, "spec.nodeselector", "there is no such field; is nodeSelector meant?"),
-        ({"sched": IMAGE, "hostNetwork": True}, "spec.hostNetwork", "there is no such field"),
+        ({"sched": IMAGE, "nodeselector": {}}, "spec.nodeselector", "no such field; is nodeSelector meant?"),
+        ({"sched": IMAGE, "hostNetwork": True}, "spec.hostNetwork", "no such field"),
         ({"sched": IMAGE, "pools": [{}]}, "spec.pools[0].name", "the field is missing"),
         (
             {"sched": IMAGE, "imagePullPolicy": "Sometimes"},
@@ -134,7 +134,7 @@ def test_list_and_json_are_read() -> None:
         (PLAIN.replace("{name: a}", "{}"), "f.yaml: metadata.name: the field is missing"),
         (PLAIN.replace("name: a", "name: A"), "f.yaml: A: metadata.name: this cannot be the name of an object"),
         (PLAIN.replace("name: a", "name: 1"), "f.yaml: 1: metadata.name: expected a string"),
-        (PLAIN.replace("name: a", "name: a, label: {}"), "f.yaml: a: metadata.label: there is no such field"),
+        (PLAIN.replace("name: a", "name: a, label: {}"), "f.yaml: a: metadata.label: no such field"),
         (
             PLAIN.replace("name: a", "name: a, labels: {b: 1}"),
             "f.yaml: Expected `str`, got `int` - at `$.metadata.labels[...]`",

@@ -138,7 +138,7 @@ def test_without_agents_all_is_as_before_and_the_way_to_know_more_is_told() -> N
     assert cluster.condition("one", "Attached") == ("Unknown", "NoAgents")
     assert cluster.message("one", "Attached") == (
         "whether the kernels attached it is unknown: no agent runs in the cluster; "
-        "the agent tells it: kubectl apply -k config/default, or agent.enabled=true in the chart"
+        "install the agents: kubectl apply -k config/default, or agent.enabled=true in the chart"
     )
     assert cluster.get("schedexts", "one")["status"]["nodes"]["unknown"] == 3
 

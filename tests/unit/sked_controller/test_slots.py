@@ -372,7 +372,7 @@ def test_two_that_others_keep_apart_are_no_conflict() -> None:
     assert not [write for write in writes if "label" in write or "delete" in write]
     assert again.condition("a", "Conflicted") == ("False", "NoOverlap")
     assert again.condition("a", "Degraded") == ("False", "NoFailures")
-    assert "somebody else changed which nodes are selected" in again.message("a", "Ready")
+    assert "someone else changed which nodes are selected" in again.message("a", "Ready")
     assert again.condition("a", "Ready") == again.condition("b", "Ready") == ("True", "Ready")
 
 

@@ -167,7 +167,7 @@ def test_ready_and_progressing(
             (
                 "True",
                 "ModifiedByOthers",
-                "somebody else added fields to DaemonSet one; what it runs may not be what spec says",
+                "someone else added fields to DaemonSet one; its pods may differ from spec",
             ),
             "False",
         ),

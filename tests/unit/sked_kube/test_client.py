@@ -113,7 +113,7 @@ async def test_create_is_sent_again_when_the_server_says_so_or_was_never_reached
     naps = Naps()
     nowhere = Access(server="http://127.0.0.1:9", credentials=FixedCredentials(ApiIdentity()))
     async with Client(nowhere, sleep=naps) as client:
-        with pytest.raises(NeverSentError, match="create nodes: 127"):
+        with pytest.raises(NeverSentError, match="create nodes: cannot connect to 127"):
             await client.create(NODES, Object, Object())
     assert len(naps.seconds) == ATTEMPTS - 1
 

@@ -139,7 +139,7 @@ def test_why_tells_of_problems_and_of_a_foreign_scheduler() -> None:
     assert "sked did not start it (foreign)" in text
     assert "Linux 6.1 cannot run schedulers." in text
     assert "kernel.btf (error): /sys/kernel/btf/vmlinux is not there" in text
-    assert "there is no report of this node" in tell(report=None)
+    assert "there is no report for this node" in tell(report=None)
     assert "only its report is left" in tell(node=None)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from schedkit import __version__
+from schedkit.cli import Whole
 from schedkit.errors import ExitCode, NoPermissionError, NotFoundError, UsageError, clean
 from schedkit.schedctl.completing import complete_schedulers
 from schedkit.schedctl.durations import attach_timeout_option, duration_option
@@ -55,13 +56,16 @@ MOST_RUNS = 5000
     help="Schedulers to compare: names, images, or none for the kernel's own. The first is the baseline. One with"
     " arguments takes a --with of its own: --with 'scx_lavd --performance'.",
 )
-@click.option("--runs", type=click.IntRange(1, MOST_RUNS), default=RUNS, show_default=True, help="Runs with each.")
+@click.option(
+    "--runs", type=Whole(1, MOST_RUNS), default=RUNS, show_default=True, metavar="N", help="Runs with each scheduler."
+)
 @click.option(
     "--warmup",
-    type=click.IntRange(0, MOST_RUNS),
+    type=Whole(0, MOST_RUNS),
     default=WARMUP,
     show_default=True,
-    help="Runs with each before these, which do not count.",
+    metavar="N",
+    help="Runs with each scheduler before these, which do not count.",
 )
 @click.option("--metric", metavar="REGEX", help="Compare a number of the command's output, not its wall time.")
 @click.option("--better", type=click.Choice(["lower", "higher"]), help="Which way the --metric is better.")
@@ -70,7 +74,7 @@ MOST_RUNS = 5000
 @click.option("--user", metavar="NAME", help="Run the command as this user [default: as schedctl].")
 @duration_option("--settle", default=f"{SETTLE_SECONDS:g}s", help="Pause between a change of the scheduler and a run.")
 @attach_timeout_option
-@click.option("--seed", type=click.IntRange(0, 2**63), help="Order the runs as the bench with this seed did.")
+@click.option("--seed", type=Whole(0, 2**63), metavar="N", help="Repeat the order of runs of the bench with this seed.")
 @click.option("--report", type=click.Path(dir_okay=False), metavar="FILE", help="Write an HTML page as well.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @trust_options
@@ -93,13 +97,13 @@ def command(
     report: str | None,
     command_line: tuple[str, ...],
 ) -> int | None:
-    """Run a command under several schedulers in turns, and report which is better for it.
+    """Run a command under several schedulers in turn, and report which one is better for it.
 
-    All images are verified and pulled first. Then the command runs under each scheduler, block by block in random
-    order; before and after each run the kernel must say that this scheduler is attached. A run in which it is ejected
-    does not count. At the end, and on Ctrl-C, what was attached before is attached again.
+    All images are verified and pulled first. Then the command runs under each scheduler, block by block, in random
+    order. Before and after each run, schedctl checks in the kernel that this scheduler is attached. A run in which it
+    is ejected does not count. At the end, and on Ctrl-C, the scheduler that was attached before is attached again.
 
-    The exit code is 0 also where no difference is found; 12 if a scheduler was ejected in some run, 18 if the command
+    The exit code is 0 even if no difference is found, 12 if a scheduler was ejected in some run, and 18 if the command
     failed in some run.
     """
     from schedkit.host.bench import bench, check_bench, prepare
@@ -110,6 +114,8 @@ def command(
     work = _find_work(command_line, workload, metric, better, user, latency=latency)
     _check_report(report)
     session.require_root("bench")
+    for order in filter(None, orders):
+        session.check_known(order.name)
     check_trust_policy(session.settings)
     check_kernel(session.machine, next((order.name for order in orders if order), "schedctl bench"))
     host = session.host
@@ -185,9 +191,7 @@ def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str]
         orders.append(None if name == NONE else order)
     if len(labels) < 2:
         other = "scx_rusty" if labels[0] == NONE else NONE
-        raise UsageError(
-            "there is nothing to compare", hint=f"two schedulers at least, for example: --with {other},{labels[0]}"
-        )
+        raise UsageError("nothing to compare", hint=f"two schedulers at least, for example: --with {other},{labels[0]}")
     return labels, orders
 
 
@@ -205,10 +209,10 @@ def _find_work(
     from schedkit.measure.workloads import WORKLOADS, find_workload
 
     if better and not metric:
-        raise UsageError("--better is about a --metric, and there is none", hint="of times, less is better")
+        raise UsageError("--better needs a --metric", hint="without --metric, less time is better")
     if bool(workload) == bool(command_line):
         raise UsageError(
-            "a command or a --workload, not both" if workload else "there is no command to measure",
+            "a command or a --workload, not both" if workload else "no command to measure",
             hint=f"schedctl bench … -- COMMAND, or --workload with one of: {', '.join(WORKLOADS)}",
         )
     found = parse_metric(metric, better) if metric else None
@@ -224,7 +228,7 @@ def _check_report(report: str | None) -> None:
         return
     folder = Path(report).absolute().parent
     if not folder.is_dir():
-        raise NotFoundError(f"--report {report}: there is no folder {folder}", hint=f"mkdir -p {folder}")
+        raise NotFoundError(f"--report {report}: no such directory: {folder}", hint=f"mkdir -p {folder}")
     if not os.access(report if os.path.lexists(report) else folder, os.W_OK):
         raise NoPermissionError(f"--report {report} cannot be written: permission denied", hint="choose another folder")
 

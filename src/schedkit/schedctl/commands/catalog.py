@@ -9,16 +9,17 @@ from schedkit.schedctl.options import HELP_NAMES, Command, output_option, pass_s
 from schedkit.schedctl.session import Session
 
 
-@click.group(context_settings=HELP_NAMES, short_help="Keep the catalogs current.")
+@click.group(context_settings=HELP_NAMES, short_help="Update the catalogs.")
 def command() -> Any:
-    """Keep the catalogs current: the project's, and those of --catalog, SCHEDCTL_CATALOG and configuration files.
+    """Update the catalogs: the project's, and those of --catalog, SCHEDCTL_CATALOG and configuration files.
 
-    What was fetched once is used from then on, also without a network, until it is updated here.
+    A catalog that was fetched is used, with or without a network, until you update it.
     """
 
 
 @command.command(
     cls=Command,
+    short_help="Fetch the project's catalog, and all others that are URLs.",
     epilog="""
     schedctl catalog update
     schedctl catalog update --digest sha256:…
@@ -27,16 +28,16 @@ def command() -> Any:
 )
 @click.argument("url", required=False)
 @click.option(
-    "--digest", metavar="sha256:HEX", help="Only the catalog that has this digest, of URL [default: the project's]."
+    "--digest", metavar="sha256:HEX", help="Accept the catalog of URL [default: the project's] only with this digest."
 )
 @output_option
 @pass_session
 def update(session: Session, url: str | None, digest: str | None) -> None:
-    """Fetch the project's catalog, and all others that are URLs, or only that of URL, which must be one of these.
+    """Fetch the project's catalog and all others that are URLs, or only URL, which must be one of them.
 
-    Nothing else ever fetches the project's: it is used in place of the built-in one by this version of schedctl. A
-    catalog that is corrupt, or has another digest, is refused, and the last good one stays. Whatever a catalog says,
-    only images run that the trust policy lets in.
+    No other command fetches the project's catalog. This version of schedctl then uses it instead of the built-in one.
+    A catalog that is corrupt or has another digest is refused, and the last good copy stays. Whatever a catalog says,
+    only images that the trust policy accepts are run.
     """
     from schedkit.images.catalog import update_catalogs
 

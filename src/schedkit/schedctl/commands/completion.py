@@ -31,7 +31,7 @@ VARIABLE = "_SCHEDCTL_COMPLETE"  # click's name for it
 
 @click.command(
     cls=Command,
-    short_help="Print the completion script of a shell.",
+    short_help="Print the completion script for a shell.",
     epilog="""
     schedctl completion bash >/etc/bash_completion.d/schedctl
     schedctl completion zsh >"${fpath[1]}/_schedctl"
@@ -41,9 +41,9 @@ VARIABLE = "_SCHEDCTL_COMPLETE"  # click's name for it
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell: commands, options, names, versions and modes of schedulers, containers.
+    """Print the completion script for a shell: commands, options, schedulers, versions, modes, containers.
 
-    Versions (`scx_rusty:` and TAB, `--version` and TAB) are asked of the registry, for three seconds at most.
+    Versions (`scx_rusty:` and TAB, `--version` and TAB) come from the registry, within three seconds.
     """
     if shell == "bash":
         click.echo(_BASH, nl=False)

@@ -15,22 +15,22 @@ from schedkit.schedctl.views import holder_fields, kernel_fields
 
 @click.command(
     cls=Command,
-    short_help="End an attached scheduler that nobody manages.",
+    short_help="Detach a scheduler that schedctl does not manage.",
     epilog="""
     schedctl detach
     schedctl detach --yes
     """,
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--force", is_flag=True, help="Also when a runtime does not respond that may have started it.")
+@click.option("--force", is_flag=True, help="Detach it even if a runtime that may have started it does not respond.")
 @dry_run_option
 @output_option
 @pass_session
 def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
-    """End an attached scheduler that nobody manages, by detaching its BPF link or else by SysRq-S.
+    """Detach a scheduler that schedctl does not manage, through its BPF link or else with SysRq-S.
 
-    It says what it will do and asks first. The kernel notifies the process that loaded the scheduler; it is not killed.
-    What a runtime that does not respond may have started for schedctl is not ended without --force.
+    schedctl says what it will do and asks first. The kernel notifies the process that loaded the scheduler; the process
+    is not killed. If a runtime that may have started the scheduler for schedctl does not respond, --force is required.
     """
     session.require_root("detach")
     foreign = find_foreign(session.host)
@@ -38,7 +38,7 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
     if foreign.doubt and not force:
         raise UnavailableError(
             f"{foreign.ops} may be managed by schedctl: {foreign.doubt}",
-            hint="start that runtime and use `schedctl stop`; or end it in the kernel all the same:"
+            hint="start that runtime and use `schedctl stop`; or detach it in the kernel anyway:"
             " schedctl detach --force",
         )
     if foreign.doubt:
@@ -56,7 +56,7 @@ def command(session: Session, yes: bool, force: bool, dry_run: bool) -> None:
 
 def _ask() -> None:
     if not sys.stdin.isatty():
-        raise UsageError("detaching needs a yes, and there is no terminal to ask on", hint="schedctl detach --yes")
+        raise UsageError("detach asks for confirmation, and there is no terminal", hint="schedctl detach --yes")
     if not click.confirm("Detach it?", err=True):
         raise click.Abort
 

@@ -20,9 +20,9 @@ from schedkit.schedctl.session import Session
 @output_option
 @pass_session
 def command(session: Session, dry_run: bool) -> None:
-    """Remove the unit that starts a scheduler at boot; if the unit runs it now, stop it.
+    """Remove the unit that starts a scheduler at boot, and stop the scheduler if the unit runs it.
 
-    A scheduler that was started in another way goes on. Images stay.
+    A scheduler that was started in another way keeps running. Images are kept.
     """
     from schedkit.host.lasting import end_lasting
     from schedkit.host.units import ENABLED, is_running, read_choice

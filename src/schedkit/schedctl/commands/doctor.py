@@ -12,7 +12,7 @@ from schedkit.schedctl.session import Session
 
 
 class Words(NamedTuple):
-    """How an outcome is told: to people, in which mood, and in the words of the Go schedctl."""
+    """How an outcome is shown: the word, its colour, and the Go schedctl's status."""
 
     word: str
     mood: str
@@ -65,10 +65,10 @@ ABOUT = {
 @output_option
 @pass_session
 def command(session: Session, offline: bool) -> int:
-    """Check what keeps schedulers from running here: the kernel, your rights, the runtimes, the registry.
+    """Check everything that can keep a scheduler from running: the kernel, your rights, the runtimes, the registry.
 
-    Ends with 1 when something does (ERROR); a warning may, unknown could not be found out, and - does not apply here.
-    Without root it shows what it can see and ends with 77.
+    ERROR keeps schedulers from running, warning may, unknown could not be checked, and - does not apply to this
+    machine. The exit code is 1 if there is an ERROR, and 77 if there is one and schedctl does not run as root.
     """
     checks = _gather(session, offline)
     blocking = sum(check.outcome is Outcome.ERROR for check in checks)
@@ -138,12 +138,14 @@ def _text(checks: list[Check], session: Session) -> str:
 
 
 def _join_absent(checks: list[Check]) -> list[Check]:
-    """One line for all the runtimes that are not here and need not be."""
+    """One line for all the runtimes that do not run here, where nothing can be done about each of them."""
     absent = [
         check for check in checks if check.outcome is Outcome.NOT_APPLICABLE and check.name.startswith("runtime.")
     ]
     names = ", ".join(check.name.removeprefix("runtime.").removesuffix("_socket") for check in absent)
-    joined = [Check("runtime.others", Outcome.NOT_APPLICABLE, f"not here, and not needed: {names}")] if absent else []
+    responds = any(check.name == "runtime.any" and check.outcome is Outcome.OK for check in checks)
+    told = f"not running, and not needed: {names}" if responds else f"not installed: {names}"
+    joined = [Check("runtime.others", Outcome.NOT_APPLICABLE, told)] if absent else []
     last = next((place for place, check in enumerate(checks) if check.name == "runtime.any"), len(checks))
     return [check for check in checks[:last] if check not in absent] + joined + checks[last:]
 
@@ -155,7 +157,7 @@ def _conclude(checks: list[Check]) -> str:
         names = ", ".join(check.name for check in blocking)
         return f"This machine cannot run sched_ext schedulers yet: fix {names}."
     if any(check.name == "kernel.slot" and check.outcome is Outcome.WARNING for check in checks):
-        return "Ready, and a scheduler is attached already: schedctl status tells which."
+        return "Ready, and a scheduler is attached already: schedctl status shows which."
     if any(check.name == "kernel.sched_ext" and check.outcome is not Outcome.OK for check in checks):
-        return "Whether this machine can run sched_ext schedulers is unknown: its kernel could not be looked at."
+        return "Whether this machine can run sched_ext schedulers is unknown: the kernel's state could not be read."
     return "Ready: try schedctl run scx_bpfland."

@@ -25,14 +25,15 @@ from schedkit.schedctl.session import Session
 @output_option
 @pass_session
 def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool, **options: Any) -> None:
-    """Run a scheduler now and at every boot, by a unit of systemd, schedkit.service.
+    """Run a scheduler now and at every boot, with the systemd unit schedkit.service.
 
-    It is verified, pinned by digest, and attached first, in place of what runs: one that does not attach is not
-    enabled. At boot it needs no network if its signature was verified. systemd starts it again when it ends or is
-    ejected, at most five times in a row. `journalctl -u schedkit` has its output.
+    The image is verified and pinned by digest, and the scheduler is attached in place of the running one. A scheduler
+    that does not attach is not enabled. At boot, no network is needed if its signature was verified. systemd restarts
+    it when it ends or is ejected, at most five times in a row. `journalctl -u schedkit` shows its output.
     """
     order = parse_order(name, args, restart=f"on-failure:{RESTARTS}", **options)
     session.require_root("enable")
+    session.check_known(name)
     if dry_run:
         show_plan(session, plan_enable(session, order))
         return

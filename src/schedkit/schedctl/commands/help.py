@@ -11,7 +11,8 @@ from schedkit.errors import UsageError
 def command(context: click.Context, words: tuple[str, ...]) -> None:
     """Show the help of schedctl, or of one of its commands.
 
-    'schedctl help exit-codes' lists the exit codes, 'schedctl help json [COMMAND]' the fields that `-o json` prints.
+    'schedctl help exit-codes' lists the exit codes, and 'schedctl help json [COMMAND]' the fields that `-o json`
+    prints.
     """
     if words == ("exit-codes",):
         click.echo(_describe_exit_codes(context))

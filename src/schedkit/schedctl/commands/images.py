@@ -21,10 +21,10 @@ from schedkit.schedctl.views import SHORT_ID, unreachable_fields
 @output_option
 @pass_session
 def command(session: Session) -> None:
-    """List the images of schedulers that are on this machine, in all runtimes, and which containers are made of them.
+    """List the schedulers' images on this machine, in all runtimes, and the containers that use them.
 
-    In podman and docker these are the images of the catalog's repositories, and those whose labels say that they are
-    schedulers; in containerd, all in schedctl's namespace.
+    In podman and docker these are images of the catalog's repositories, and images with the labels of a scheduler; in
+    containerd, all images in schedctl's namespace.
     """
     kept = gather(session)
     session.output.show(

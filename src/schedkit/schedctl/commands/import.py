@@ -17,7 +17,7 @@ from schedkit.schedctl.trust_options import trust_options
 
 @click.command(
     cls=Command,
-    short_help="Take over the settings of another manager.",
+    short_help="Import the settings of scx_loader.",
     epilog="""
     schedctl import scx_loader --dry-run
     schedctl import scx_loader
@@ -25,17 +25,20 @@ from schedkit.schedctl.trust_options import trust_options
 )
 @click.argument("manager", type=click.Choice(["scx_loader"]))
 @click.option(
-    "--file", metavar="FILE", shell_complete=complete_file, help="Its configuration file, if not in the usual place."
+    "--file",
+    metavar="FILE",
+    shell_complete=complete_file,
+    help="Configuration file of scx_loader, if not in the usual place.",
 )
 @dry_run_option
 @trust_options
 @output_option
 @pass_session
 def command(session: Session, manager: str, file: str | None, dry_run: bool) -> None:
-    """Enable the scheduler that scx_loader starts at boot, with its mode's flags, and disable scx_loader.
+    """Enable the scheduler that scx_loader starts at boot, with its flags, and disable scx_loader.
 
-    The scheduler, its mode and the mode's flags are those of scx_loader's configuration file. If the scheduler does not
-    attach, scx_loader is enabled and started again.
+    The scheduler, its mode and the flags of that mode are read from scx_loader's configuration file. If the scheduler
+    does not attach, scx_loader is enabled and started again.
     """
     from schedkit.host.loader import read_loader, replace_loader
     from schedkit.schedctl.lasting import check_systemd

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from schedkit.errors import clean
+from schedkit.errors import NoAnswerError, UnavailableError, clean
 from schedkit.kernel.check import Check, Outcome
 from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
@@ -57,9 +57,38 @@ class Info(NamedTuple):
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
-    """Show what an image is (its labels, size and platforms), and whether this kernel can run it."""
-    info = _gather(session, session.find(name, version))
+    """Show what an image is (its labels, size and platforms), and whether this kernel can run it.
+
+    If the registry cannot be reached, what the catalog says about NAME is shown.
+    """
+    named = session.find(name, version)
+    try:
+        info = _gather(session, named)
+    except (UnavailableError, NoAnswerError):
+        if not session.output.json:
+            session.output.write(_describe_entry(session, name, named))
+        raise
     session.output.show(lambda: _fields(info), lambda: _text(info, session.output))
+
+
+def _describe_entry(session: Session, name: str, named: ResolvedName) -> str:
+    """What the catalog alone says, where the registry cannot be asked; nothing for an image."""
+    entry = session.catalog.find_entry(name)
+    if entry is None:
+        return ""
+    rows = [("scheduler", named.scheduler), ("image", str(named.reference)), ("description", entry.description or "-")]
+    rows += [("good for", entry.good_for)] if entry.good_for else []
+    rows += _mode_rows(find_modes(session, named.scheduler))
+    lines = [f"{title:{INDENT}}{clean(value)}" for title, value in rows]
+    return "".join(f"{part}\n" for line in lines for part in session.output.fill(line, INDENT))
+
+
+def _mode_rows(modes: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    titles = ("modes", *[""] * len(modes))
+    return [
+        (title, f"{mode:12}{shlex.join(flags)}".rstrip())
+        for title, (mode, flags) in zip(titles, sorted(modes.items()), strict=False)
+    ]
 
 
 def _gather(session: Session, named: ResolvedName) -> Info:
@@ -119,8 +148,7 @@ def _text(info: Info, output: Output) -> str:
         False: ("no", "bad"),
         None: ("unknown", "doubtful"),
     }[info.fits]
-    for title, (mode, flags) in zip(("modes", *[""] * len(info.modes)), sorted(info.modes.items()), strict=False):
-        rows.append((title, f"{mode:12}{shlex.join(flags)}".rstrip()))
+    rows += _mode_rows(info.modes)
     lines = [f"{name:16}{clean(value)}" for name, value in rows]
     lines.append(f"{'runs here':16}{output.paint(verdict, mood)}")
     lines += [f"{'':16}{check.name}: {check.seen}{f' ({check.fix})' if check.fix else ''}" for check in info.obstacles]

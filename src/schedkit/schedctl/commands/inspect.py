@@ -20,7 +20,7 @@ from schedkit.schedctl.session import Session
 def command(session: Session, id: str | None) -> None:
     """Print everything known about one container, and about the kernel, as JSON.
 
-    Defaults to the one that runs, or else the one that ended last.
+    Defaults to the running scheduler, or to the one that ended last.
     """
     from schedkit.schedctl.choosing import choose_managed
     from schedkit.schedctl.output import format_json

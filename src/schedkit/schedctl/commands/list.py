@@ -39,14 +39,14 @@ class SchedulerRow(NamedTuple):
     schedctl --catalog ./my-catalog.json list -o json
     """,
 )
-@click.option("--wide", is_flag=True, help="Show their images too.")
+@click.option("--wide", is_flag=True, help="Show the images, too.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Include test images.")
 @output_option
 @pass_session
 def command(session: Session, wide: bool, everything: bool) -> None:
-    """List the schedulers of the catalog, what they are good for, and which are pulled or attached on this machine.
+    """List the schedulers in the catalog, what they are good for, and which are pulled or attached on this machine.
 
-    `schedctl info NAME` shows more about one.
+    `schedctl info NAME` shows details.
     """
     rows = [row for row in _gather(session) if everything or not row.hidden or row.attached]
     session.output.show(

@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.cli import Whole
 from schedkit.schedctl.choosing import choose_container
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.durations import parse_since
@@ -21,15 +22,17 @@ from schedkit.schedctl.session import Session
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
 @click.option("-f", "--follow", is_flag=True, help="Follow the output until it ends.")
-@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
+@click.option("-n", "--tail", type=Whole(0), metavar="N", help="Show only the last N lines.")
 @click.option(
-    "--since", metavar="TIME", help="Only what is newer than: 90s, 10m, 2h, 1d, or a time as 2026-11-16T10:00:00Z."
+    "--since",
+    metavar="TIME",
+    help="Only output newer than 90s, 10m, 2h, 1d, or since a time such as 2026-11-16T10:00:00Z.",
 )
 @pass_session
 def command(session: Session, id: str | None, follow: bool, tail: int | None, since: str | None) -> None:
-    """Show a scheduler's stdout and stderr; also of one that has ended, until its container is removed.
+    """Show a scheduler's stdout and stderr, also after it has ended, until its container is removed.
 
-    Defaults to the scheduler that runs, or to the only one.
+    Defaults to the running scheduler, or to the one that ended last.
     """
     begin = None if since is None else parse_since(since, session.machine.now())
     runtime, container = choose_container(session, id)

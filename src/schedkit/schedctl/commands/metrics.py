@@ -24,12 +24,12 @@ SECONDS = 10  # for one request: who is slower is dropped
     schedctl metrics >/var/lib/prometheus/node-exporter/sched_ext.prom
     """,
 )
-@click.option("--listen", metavar="ADDRESS:PORT", help="Serve them at /metrics until Ctrl-C.")
+@click.option("--listen", metavar="ADDRESS:PORT", help="Serve the metrics at /metrics until Ctrl-C.")
 @pass_session
 def command(session: Session, listen: str | None) -> None:
-    """Print what the kernel's slot is doing as OpenMetrics text; the names are those of sked's agents.
+    """Print the state of the kernel's slot as OpenMetrics text, with the same names as sked's agents use.
 
-    With --listen they are served over plain HTTP, to everyone who can reach that address.
+    With --listen, the metrics are served over plain HTTP to everyone who can reach that address.
     """
     root = session.machine.root
     if listen is None:

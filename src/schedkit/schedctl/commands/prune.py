@@ -23,9 +23,9 @@ from schedkit.schedctl.session import Session
 @output_option
 @pass_session
 def command(session: Session, dry_run: bool) -> None:
-    """Remove the images of schedulers that no container uses, from all runtimes.
+    """Remove the schedulers' images that no container uses, from all runtimes.
 
-    Other images are never touched: `schedctl images --help` says which are schedulers'.
+    Other images are never removed: `schedctl images --help` tells you which images are schedulers'.
     """
     session.require_root("prune")
     unused = [one for one in gather(session).images if not one.used_by]

@@ -17,8 +17,8 @@ from schedkit.schedctl.show_containers import show_containers
     schedctl ps -o json | jq -r '.containers[].id'
     """,
 )
-@click.option("-a", "--all", "everything", is_flag=True, help="Include those that ended or never started.")
-@click.option("-q", "--quiet", is_flag=True, help="Only IDs, one per line.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Include containers that have ended or never started.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only IDs, one per line.")
 @output_option
 @pass_session
 def command(session: Session, everything: bool, quiet: bool) -> None:

@@ -26,9 +26,9 @@ from schedkit.schedctl.views import attached_fields
 @output_option
 @pass_session
 def command(session: Session, id: str | None, timeout: float, dry_run: bool) -> None:
-    """Stop a scheduler and start its container again, as it is: the same image, the same arguments.
+    """Stop a scheduler and start its container again, with the same image and arguments.
 
-    Defaults to the one that runs. One that has ended is started again as long as its container is kept. If it
+    Defaults to the running scheduler. One that has ended can be started again until its container is removed. If it
     does not attach, its container is removed.
     """
     from schedkit.host.preparing import check_kernel

@@ -21,10 +21,10 @@ from schedkit.schedctl.show_lasting import trial_fields
 @output_option
 @pass_session
 def command(session: Session, dry_run: bool) -> None:
-    """Go back to the enabled scheduler after others were tried, it was stopped, or systemd gave up on it.
+    """Go back to the enabled scheduler: after trying others, after `schedctl stop`, or after systemd gave up.
 
-    What runs is replaced, with the shortest gap, as `schedctl switch` does. While a scheduler is on trial, it goes back
-    to what was before the trial, now.
+    The running scheduler is replaced with the shortest gap, as with `schedctl switch`. During a trial, `restore` ends
+    the trial and goes back to what ran before it.
     """
     from schedkit.host.trial import end_trial
 

@@ -25,9 +25,9 @@ from schedkit.schedctl.session import Session
 @output_option
 @pass_session
 def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
-    """Remove images of schedulers from all runtimes: all versions of a NAME, one IMAGE, or by its ID.
+    """Remove schedulers' images from all runtimes: all versions of NAME, one IMAGE, or one ID.
 
-    An image that a container uses stays, and the exit code is 1.
+    An image that a container uses is kept, and the exit code is 1.
     """
     session.require_root("rmi")
     kept = gather(session)

@@ -42,8 +42,10 @@ _FOLLOW = "show its output until Ctrl-C, and then stop it"
 @request_options
 @restart_option
 @dry_run_option
-@click.option("-a", "--attach", is_flag=True, help="Show its output; Ctrl-C stops the scheduler. For systemd units.")
-@click.option("--no-wait", is_flag=True, help="Return when the container has started, attached or not.")
+@click.option(
+    "-a", "--attach", is_flag=True, help="Stay in the foreground and show its output; Ctrl-C stops the scheduler."
+)
+@click.option("--no-wait", is_flag=True, help="Return when the container has started, without waiting for the kernel.")
 @output_option
 @pass_session
 def command(
@@ -51,11 +53,11 @@ def command(
 ) -> int | None:
     """Run a scheduler and wait until the kernel has attached it.
 
-    NAME is one of `schedctl list` (`lavd` is `scx_lavd`), IMAGE any image reference. If it does not attach, its
-    container is removed, and its last lines and the cause are shown; the exit code tells the cause, too. What follows
-    -- goes to the scheduler.
+    NAME is a name from `schedctl list` (`lavd` stands for `scx_lavd`), IMAGE any image reference. Arguments after -- go
+    to the scheduler. If it does not attach, schedctl removes its container and shows the cause and the scheduler's last
+    lines of output; the exit code tells you the cause, too.
 
-    With --attach, a container that runs the same image with the same arguments and is attached is taken over.
+    With --attach, schedctl takes over a container that runs the same image with the same arguments and is attached.
     """
     from schedkit.host.preparing import check_kernel
     from schedkit.host.run import check_run, find_same, remove_unattached, run
@@ -65,6 +67,7 @@ def command(
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
     order = parse_order(name, args, wait=not no_wait, **options)
     session.require_root("run")
+    session.check_known(name)
     check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)
@@ -121,5 +124,5 @@ def _text(attached: RunResult, scheduler: str) -> str:
     container = attached.container
     where = f"container {container.name} ({container.driver} {container.id[:SHORT_ID]})"
     if attached.ops is None:
-        return f"{scheduler} was started, {where}; `schedctl status` tells whether it is attached"
+        return f"{scheduler} was started, {where}; `schedctl status` shows whether it is attached"
     return f"{scheduler} is attached as {words(attached.ops)} after {format_seconds(attached.seconds)}, {where}"

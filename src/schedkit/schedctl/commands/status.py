@@ -9,7 +9,7 @@ from schedkit.schedctl.show_status import show_status
 
 @click.command(
     cls=Command,
-    short_help="Show what the kernel does, and whether the containers agree.",
+    short_help="Show what the kernel runs, and whether the containers agree.",
     epilog="""
     schedctl status
     schedctl status -o json | jq -r .status
@@ -19,8 +19,8 @@ from schedkit.schedctl.show_status import show_status
 @output_option
 @pass_session
 def command(session: Session) -> int:
-    """Show what the kernel does, and whether the containers agree.
+    """Show what the kernel runs, and whether the containers agree.
 
-    Ends with 0 when they do (idle, running), with 2 when they do not, and with 1 when it could not be found out.
+    The exit code is 0 if they agree (idle, running), 2 if they do not, and 1 if it is unknown.
     """
     return show_status(session)

@@ -28,16 +28,16 @@ from schedkit.unknown import Unknown
     """,
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
-@click.option("--all", "everything", is_flag=True, help="Stop all of them, and remove those that have ended.")
+@click.option("--all", "everything", is_flag=True, help="Stop all schedulers, and remove containers that have ended.")
 @timeout_option(STOP_SECONDS, "it may take to leave before it is killed")
 @dry_run_option
 @output_option
 @pass_session
 def command(session: Session, id: str | None, everything: bool, timeout: float, dry_run: bool) -> None:
-    """Stop a scheduler: SIGTERM, SIGKILL if that does not help, and wait until the kernel says detached.
+    """Stop a scheduler: send SIGTERM, then SIGKILL after --timeout, and wait until the kernel has detached it.
 
-    Its container is removed, and systemd does not start it again before the next boot. Defaults to the one that runs.
-    ID can be the beginning of an ID, a container's name, or a scheduler's.
+    Its container is removed, and systemd does not start it again before the next boot. Defaults to the running
+    scheduler. ID is the beginning of a container ID; NAME is the name of a container or of a scheduler.
     """
     if everything and id:
         raise UsageError("--all cannot be used with an ID", hint="use one of the two")
@@ -57,7 +57,7 @@ def command(session: Session, id: str | None, everything: bool, timeout: float, 
     if ended or any(one.was_attached for one in stopped):
         end_lasting(session.machine, RERUN)
     hidden = host.runtimes.hidden if everything else []
-    nothing = "" if failed or hidden else "no container managed by schedctl is here"
+    nothing = "" if failed or hidden else "schedctl has no container"
     lines = [f"{one.unit}: stopped, {_name(one)} will not be started again" for one in ended]
     text = "\n".join([*lines, *(_text(one) for one in stopped)]) or nothing
     session.output.show(lambda: {"stopped": [_fields(one) for one in stopped]}, lambda: text)

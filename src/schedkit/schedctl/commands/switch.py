@@ -18,7 +18,7 @@ from schedkit.schedctl.views import SHORT_ID, attached_fields, container_fields
 
 @click.command(
     cls=RequestCommand,
-    short_help="Replace the running scheduler with the shortest gap.",
+    short_help="Replace the running scheduler, with the shortest gap.",
     epilog="""
     schedctl switch scx_bpfland
     schedctl switch scx_lavd -- --performance
@@ -41,6 +41,7 @@ def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool
 
     order = parse_order(name, args, **options)
     session.require_root("switch")
+    session.check_known(name)
     check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)

@@ -19,7 +19,7 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
 
 @click.command(
     cls=RequestCommand,
-    short_help="Try a scheduler; it is replaced again unless you keep it.",
+    short_help="Try a scheduler for a while; go back unless you keep it.",
     epilog="""
     schedctl trial scx_lavd --for 10m
     schedctl trial scx_bpfland --for 1h30m -- -m performance
@@ -27,18 +27,18 @@ from schedkit.schedctl.verification import check_trust_policy, make_verify
     """,
 )
 @request_options
-@duration_option("--for", "seconds", default="10m", above=0.0, help="How long: 90s, 10m, 1h30m.")
+@duration_option("--for", "seconds", default="10m", above=0.0, help="Length of the trial: 90s, 10m, 1h30m.")
 @dry_run_option
 @output_option
 @pass_session
 def command(
     session: Session, /, name: str, args: tuple[str, ...], seconds: float, dry_run: bool, **options: Any
 ) -> None:
-    """Switch to a scheduler, and go back to what ran before (a scheduler or none) unless `schedctl keep` comes in time.
+    """Switch to a scheduler, and go back to what ran before (a scheduler or none) unless you run `schedctl keep`.
 
-    A unit of systemd goes back, also when the terminal is closed or schedctl is killed. When the scheduler ends or the
-    kernel ejects it before its time, it goes back at once; the journal and `schedctl status` tell why. After a reboot
-    there is what is enabled at boot.
+    A systemd unit goes back, even if the terminal is closed or schedctl is killed. If the scheduler ends or the kernel
+    ejects it during the trial, it goes back at once; the journal and `schedctl status` show why. After a reboot, the
+    enabled scheduler runs, or none.
     """
     from schedkit.host.preparing import check_kernel
     from schedkit.host.switch import check_switch
@@ -47,6 +47,7 @@ def command(
 
     order = parse_order(name, args, **options)
     session.require_root("trial")
+    session.check_known(name)
     check_systemd(session, "schedctl trial")
     check_trial(session.machine)
     check_trust_policy(session.settings)

@@ -35,7 +35,7 @@ SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
 
 @click.command(
     cls=Command,
-    short_help="Switch to the newest version of what runs.",
+    short_help="Switch to the newest version of the running scheduler.",
     epilog="""
     schedctl update --check
     schedctl update
@@ -43,7 +43,7 @@ SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
     """,
 )
 @click.argument("name", required=False, metavar="[NAME]", shell_complete=complete_container)
-@click.option("--check", is_flag=True, help="Only tell; the exit code is 19 if there is a newer version.")
+@click.option("--check", is_flag=True, help="Only check; the exit code is 19 if there is a newer version.")
 @env_option
 @timeout_option(None, "it may take to attach [default: as it was enabled with, or 30s]", above=0.0)
 @unsigned_option
@@ -53,11 +53,12 @@ SHORT_DIGEST = 19  # sha256: and twelve digits, as people compare them
 def command(
     session: Session, name: str | None, check: bool, env: tuple[str, ...], timeout: float | None, dry_run: bool
 ) -> int | None:
-    """Look for a newer version of what runs, or else of what is enabled, and switch to it.
+    """Look for a newer version of the running scheduler, or else of the enabled one, and switch to it.
 
-    Newer is a higher version than the tag that it runs by, or, for a tag such as latest, another image under that tag.
-    It is verified, pulled and started as `schedctl switch` does, with the same arguments, files and runtime; if it does
-    not attach, the old one comes back. If what runs is enabled, the newer one is enabled in its place.
+    A newer version is a higher version than its tag, or, for a tag such as latest, another image with the same tag. It
+    is verified, pulled and started as with `schedctl switch`, with the same arguments, files and runtime. If it does
+    not attach, the old version is started again. If the running scheduler is enabled, the newer version is enabled
+    instead.
     """
     variables = parse_env(env, os.environ)
     if not check:

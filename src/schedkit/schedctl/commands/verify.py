@@ -25,8 +25,8 @@ from schedkit.schedctl.trust_options import offline_option, policy_option
 @output_option
 @pass_session
 def command(session: Session, name: str, version: str | None) -> None:
-    """Show who signed an image, how, when and with which log entry; or why it may not run, signature by signature.
+    """Show who signed an image, how, when and with which log entry, or why it may not run, for each signature.
 
-    `run`, `switch` and `pull` decide by the same rule. The exit code tells you the cause: 'schedctl help exit-codes'.
+    `run`, `switch` and `pull` decide by the same rules. The exit code tells you the cause: 'schedctl help exit-codes'.
     """
     show_verdict(session, name, version)

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import click
 
+from schedkit.cli import Whole
 from schedkit.errors import SchedkitError
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.options import Command, output_option, pass_session
@@ -34,9 +35,10 @@ class VersionRow(NamedTuple):
 @click.argument("name", metavar="NAME|IMAGE", shell_complete=complete_scheduler)
 @click.option(
     "--limit",
-    type=click.IntRange(min=0),
+    type=Whole(0),
     default=20,
     show_default=True,
+    metavar="N",
     help="Maximum number to show (0 for all); each needs one request to the registry.",
 )
 @output_option

@@ -1,14 +1,17 @@
 """`schedctl watch`: the kernel's slot, live."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import click
 
+from schedkit.cli import Whole
 from schedkit.errors import clean
 from schedkit.schedctl.durations import duration_option
 from schedkit.schedctl.options import Command, output_option, pass_session
-from schedkit.schedctl.output import Json, format_json, format_span, format_time, plain, words
+from schedkit.schedctl.output import Json, Output, format_json, format_span, format_time, plain, words
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import kernel_fields
 from schedkit.unknown import Unknown
@@ -32,27 +35,47 @@ if TYPE_CHECKING:
     least=0.05,
     help="Time between samples; changes are shown at once.",
 )
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N samples.")
+@click.option("--count", type=Whole(1), metavar="N", help="End after N samples.")
 @output_option
 @pass_session
 def command(session: Session, interval: float, count: int | None) -> None:
-    """Follow the kernel's slot: state, scheduler, uptime, events per second, and its statistics if it serves some.
+    """Follow the kernel's slot: state, scheduler, uptime, events per second, and the scheduler's statistics if any.
 
-    On a terminal the view is updated in place until Ctrl-C; in a pipe there is one line per sample, with -o json one
-    document per line.
+    On a terminal the view is updated in place until Ctrl-C. In a pipe, schedctl prints one line per sample; with -o
+    json, one document per line.
     """
     from schedkit.host.watching import watch
 
     output = session.output
-    live = output.width is not None and not output.json
-    for sample in islice(watch(session.machine, tick=interval), count):
-        if output.json:
-            output.write(f"{format_json(_fields(sample))}\n")
-        elif live:
+    samples = _require_sched_ext(islice(watch(session.machine, tick=interval), count))
+    if output.width is not None and not output.json:
+        _draw(samples, output)
+        return
+    for sample in samples:
+        output.write(f"{format_json(_fields(sample)) if output.json else _line(sample)}\n")
+
+
+def _require_sched_ext(samples: Iterable["Sample"]) -> Iterator["Sample"]:
+    """A kernel without sched_ext has no slot, and will have none before the next boot."""
+    from schedkit.host.errors import KernelUnfitError
+    from schedkit.kernel.preflight import BOOT_ANOTHER
+    from schedkit.kernel.state import State
+
+    for sample in samples:
+        if sample.kernel.state is State.UNSUPPORTED:
+            raise KernelUnfitError("this kernel has no sched_ext: there is nothing to watch", hint=BOOT_ANOTHER)
+        yield sample
+
+
+def _draw(samples: Iterable["Sample"], output: Output) -> None:
+    """The view of a terminal, which Ctrl-C ends; the last sample stays on the screen."""
+    page = ""
+    with suppress(KeyboardInterrupt), output.other_screen():
+        for sample in samples:
+            page = _page(sample, output.width)
             output.clear()
-            output.write(f"{_page(sample, output.width)}\n")
-        else:
-            output.write(f"{_line(sample)}\n")
+            output.write(f"{page}\n")
+    output.write(f"{page}\n")
 
 
 def _fields(sample: "Sample") -> Json:
@@ -75,7 +98,7 @@ def _page(sample: "Sample", width: int | None) -> str:
     ]
     lines += _section("events/s", sample.rates)
     lines += _section("statistics", sample.stats)
-    lines += ["", f"{format_time(sample.at)}  Ctrl-C ends"]
+    lines += ["", f"{format_time(sample.at)}  Ctrl-C to quit"]
     return "\n".join(clean(line)[:width] for line in lines)
 
 

@@ -65,7 +65,7 @@ class Reporter:
         self._catch_up(now)
 
     def doubt(self) -> None:
-        """Have what the API server has looked at again: somebody may have deleted it."""
+        """Read the report from the API server again: it may have been deleted."""
         self._is_stale = True
 
     def choose(self, now: float) -> Exchange | None:

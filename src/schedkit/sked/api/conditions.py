@@ -13,15 +13,15 @@ SUSPENDED = "Suspended"
 ATTACHED = "Attached"
 VERIFIED = "Verified"  # only where the operator verifies images
 CONDITIONS = {
-    READY: "Every node that can be judged runs what was asked for.",
-    ATTACHED: "The kernel of every node has attached the scheduler; Unknown where nodes do not report.",
-    RECONCILING: "The operator or the cluster is still on its way there (kstatus).",
-    STALLED: "It cannot get there until somebody changes something (kstatus).",
-    PROGRESSING: "Pods are still being created, replaced, removed or waited for.",
-    DEGRADED: "The scheduler fails on some node, or the operator could not do its part.",
+    READY: "Every node that can be judged runs what the spec asks for.",
+    ATTACHED: "The kernel of every node has attached the scheduler; Unknown if nodes do not report.",
+    RECONCILING: "The operator or the cluster is still working on it (kstatus).",
+    STALLED: "It cannot continue until someone changes something (kstatus).",
+    PROGRESSING: "Pods are being created, replaced or removed, or sked waits for pods.",
+    DEGRADED: "The scheduler fails on some node, or the operator could not do its work.",
     CONFLICTED: "The resource yields nodes that it selects to others.",
-    SUSPENDED: "The resource is suspended: its schedulers are taken off the nodes.",
-    VERIFIED: "The images are signed as the administrator's trust policy wants; only where sked verifies images.",
+    SUSPENDED: "The resource is suspended: its schedulers are removed from the nodes.",
+    VERIFIED: "The images are signed as the administrator's trust policy requires; only if sked verifies images.",
 }
 CONDITION_TYPES = tuple(CONDITIONS)
 
@@ -52,10 +52,10 @@ class NodeReason(ConditionReason):
     KERNEL_FIT = "KernelFit", "Nothing was found that keeps schedulers from running."
     KERNEL_LIMITED = "KernelLimited", "Some schedulers cannot run on this kernel; see status.kernel.problems."
     KERNEL_UNFIT = "KernelUnfit", "No scheduler can run on this kernel; see status.kernel.problems."
-    NOT_EXAMINED = "NotExamined", "Something that every scheduler needs could not be looked at."
+    NOT_EXAMINED = "NotExamined", "Something that every scheduler needs could not be checked."
 
     # Attached
-    SCHEDULER_ATTACHED = "SchedulerAttached", "A scheduler is attached and at work."
+    SCHEDULER_ATTACHED = "SchedulerAttached", "A scheduler is attached."
     ATTACHING = "Attaching", "A scheduler is being attached."
     DETACHING = "Detaching", "A scheduler is being detached."
     SLOT_FREE = "SlotFree", "No scheduler is attached."
@@ -77,29 +77,29 @@ class Reason(ConditionReason):
     # Attached, and of nodes in status.failures
     ATTACHED = "Attached", "The kernel of every node has attached the scheduler."
     ATTACHING = "Attaching", "Some kernels have not attached the scheduler yet; it has 30 seconds after its start."
-    DETACHED = "Detached", "The scheduler's pod runs, and the kernel has attached nothing for more than 30 seconds."
+    DETACHED = "Detached", "The scheduler's pod runs, but the kernel has attached nothing for more than 30 seconds."
     FOREIGN_SCHEDULER = "ForeignScheduler", "The kernel has attached a scheduler that sked did not start there."
     EJECTED = (
         "Ejected",
         (
-            "The scheduler was attached and left without being told to: the kernel ejected it, or it ended; "
-            "it counts until it has run for five minutes."
+            "The scheduler was attached and left without being stopped: the kernel ejected it, or it ended; "
+            "this lasts until it has run for five minutes."
         ),
     )
-    UNFIT = "Unfit", "The kernel cannot run the scheduler; the message names the check of schedctl doctor that fails."
-    NO_AGENTS = "NoAgents", "No agent runs in the cluster, so that nobody tells what the kernels do."
+    UNFIT = "Unfit", "The kernel cannot run the scheduler; the message names the failed check of schedctl doctor."
+    NO_AGENTS = "NoAgents", "No agent runs in the cluster, so the state of the kernels is unknown."
     NOT_REPORTED = "NotReported", "The agents of some nodes do not run, or have not reported."
 
     # Progressing, Reconciling
     ROLLING_OUT = "RollingOut", "Pods are being created or replaced."
     WAITING_FOR_NODES = (
         "WaitingForNodes",
-        "Another scheduler's pod has yet to leave a node, or a node's label to be set.",
+        "Another scheduler's pod has not left a node yet, or a node's label is not set yet.",
     )
-    PAUSED = "Paused", "The rollout waits: for a person, for its pause to pass, or because spec.paused is true."
+    PAUSED = "Paused", "The rollout waits: for a person, for the end of its pause, or because spec.paused is true."
     ROLLING_BACK = "RollingBack", "The new revision failed, and the nodes that have it get the stable one again."
-    REMOVING = "Removing", "Pods that are no longer wanted are still on their nodes."
-    SETTLED = "Settled", "Everything asked for has been carried out."
+    REMOVING = "Removing", "Pods that are no longer needed are still on their nodes."
+    SETTLED = "Settled", "The spec has been carried out."
 
     # Degraded, Stalled
     NO_FAILURES = "NoFailures", "The scheduler fails on no node."
@@ -109,27 +109,30 @@ class Reason(ConditionReason):
     )
     MODIFIED_BY_OTHERS = (
         "ModifiedByOthers",
-        "Somebody else added fields to the DaemonSet, so that it runs something else.",
+        "Someone else added fields to the DaemonSet, so its pods differ from the resource.",
     )
-    FOREIGN_DAEMON_SET = "ForeignDaemonSet", "A DaemonSet of the name that is needed belongs to somebody else."
+    FOREIGN_DAEMON_SET = "ForeignDaemonSet", "A DaemonSet with the required name was not created by sked."
     FAILED_CREATE = "FailedCreate", "Kubernetes refuses to create the pods: Pod Security, a quota or a webhook."
-    CRASH_LOOPING = "CrashLooping", "The scheduler ends again and again; it counts until it has run for five minutes."
+    CRASH_LOOPING = "CrashLooping", "The scheduler ends repeatedly; this lasts until it has run for five minutes."
     PULL_FAILED = "PullFailed", "A node cannot pull the image."
-    UNSCHEDULABLE = "Unschedulable", "A node has no room for the pod, or does not accept it."
+    UNSCHEDULABLE = "Unschedulable", "A node lacks resources for the pod, or does not accept it."
     NOT_WRITABLE = "NodesNotWritable", "Several resources want a node, and sked may not label nodes."
-    UNREADABLE = "Unreadable", "The stored spec does not fit its definition; what runs is left as it is."
+    UNREADABLE = "Unreadable", "The stored spec is invalid; running schedulers are not changed."
     INVALID_SELECTOR = "InvalidSelector", "The stored selector is one that Kubernetes refuses."
-    FORBIDDEN = "Forbidden", "The operator lacks a right that it needs."
+    FORBIDDEN = "Forbidden", "The operator lacks a permission that it needs."
     INVALID = "Invalid", "The API server refuses the DaemonSet."
     REFUSED = "ApiServerRefused", "The API server refuses a request for another reason."
-    ROLLED_BACK = "RolledBack", "The new revision failed and the stable one is back; nothing more until spec changes."
+    ROLLED_BACK = (
+        "RolledBack",
+        "The new revision failed and the stable one is back; nothing happens until spec changes.",
+    )
     ROLLOUT_FAILED = "RolloutFailed", "The new revision failed, and the rollout waits for a person."
-    NOT_ATTACHED_IN_TIME = "NotAttachedInTime", "The kernel has not attached the new revision in the time it has."
-    QUARANTINED = "Quarantined", "Its kernel ejected the scheduler too often, so that the node is left without one."
-    NOT_STALLED = "NotStalled", "Nothing keeps the operator from going on."
+    NOT_ATTACHED_IN_TIME = "NotAttachedInTime", "The kernel has not attached the new revision in time."
+    QUARANTINED = "Quarantined", "Its kernel ejected the scheduler too often, so the node is left without one."
+    NOT_STALLED = "NotStalled", "Nothing keeps the operator from continuing."
 
     # Conflicted
-    YIELDS = "Yields", "Resources that come first have some of the selected nodes."
+    YIELDS = "Yields", "Resources that rank higher have some of the selected nodes."
     RESERVED = "Reserved", "An administrator reserved some of the selected nodes by their slot label."
     UNDECIDED = "Undecided", "Several resources select some nodes, and sked may not label nodes to decide."
     NO_OVERLAP = "NoOverlap", "No other resource has nodes that this one selects."
@@ -139,19 +142,19 @@ class Reason(ConditionReason):
     NOT_ASKED = "NotAsked", "spec.suspend is not true."
 
     # Verified; those of `schedctl verify`
-    VERIFIED = "Verified", "Every image is signed by somebody whom the policy trusts."
+    VERIFIED = "Verified", "Every image is signed by someone whom the policy trusts."
     VERIFYING = "Verifying", "An image is being looked up and verified."
-    UNSIGNED = "Unsigned", "Nobody signed the image."
+    UNSIGNED = "Unsigned", "The image is not signed."
     UNTRUSTED = "Untrusted", "It is signed by others than the policy trusts, or the policy has no rule for it."
     EXPIRED = "Expired", "A certificate was not valid when the image was signed."
     NO_LOG_ENTRY = "NoLogEntry", "No trusted transparency log has the signature."
-    BAD_SIGNATURE = "BadSignature", "What is there is not a signature of this image."
-    UNSAFE_OVERRIDE = "UnsafeOverride", "env or configFrom could make the image run what is not in it."
-    BAD_POLICY = "BadPolicy", "The administrator's trust policy cannot be read; nothing new is used."
-    UNAVAILABLE = "Unavailable", "The registry is out of reach, refuses, or has an internal error."
+    BAD_SIGNATURE = "BadSignature", "The signature is broken, or belongs to another image."
+    UNSAFE_OVERRIDE = "UnsafeOverride", "env or configFrom could make the image run other code."
+    BAD_POLICY = "BadPolicy", "The administrator's trust policy cannot be read; no new image is used."
+    UNAVAILABLE = "Unavailable", "The registry is unreachable, refuses the request, or has an internal error."
     NO_ANSWER = "NoAnswer", "The registry does not respond in time."
-    NO_PERMISSION = "NoPermission", "The registry wants a login, or refuses the one that sked has."
+    NO_PERMISSION = "NoPermission", "The registry requires credentials, or refuses those that sked has."
     NOT_FOUND = "NotFound", "The registry has no such image."
-    BAD_DATA = "BadData", "The registry's answer is not what it must be."
+    BAD_DATA = "BadData", "The registry's response is invalid."
     USAGE = "Usage", "The text is not an image reference."
-    INTERNAL = "Internal", "The verification failed in a way that nobody foresaw."
+    INTERNAL = "Internal", "The verification failed unexpectedly."

@@ -69,7 +69,7 @@ SCHEDEXT = Kind(
         Column("Desired", "integer", "Nodes that should run the scheduler.", ".status.nodes.desired"),
         Column("Attached", "integer", "Nodes whose kernel has attached it.", ".status.nodes.attached"),
         Column("Status", "string", "The state in a word or two.", ".status.summary"),
-        Column("Age", "date", "The time since the resource was made.", ".metadata.creationTimestamp"),
+        Column("Age", "date", "The time since the resource was created.", ".metadata.creationTimestamp"),
         Column("Ready", "integer", "Nodes whose pod is ready.", ".status.nodes.ready", is_wide=True),
         Column("Unknown", "integer", "Nodes that do not report.", ".status.nodes.unknown", is_wide=True),
         Column("Image", "string", "The schedulers' images.", ".status.image", is_wide=True),
@@ -82,12 +82,12 @@ SCHEDEXT = Kind(
         ),
     ),
     introduction="""\
-A `SchedExt` asks sked to run one scheduler image on the nodes of a cluster, and tells what became of it. This page
-lists every field of it. The API server checks the limits and rules below when a resource is applied; `sked render`
+A `SchedExt` asks sked to run a scheduler's image on nodes of a cluster, and reports the result in its status. This page
+lists every field. The API server checks the limits and rules below when a resource is applied; `sked render`
 checks the same ones offline.
 """,
     example=f"""\
-The smallest one, which runs a scheduler on every node:
+The smallest SchedExt runs a scheduler on every node:
 
 ```yaml
 apiVersion: {API_VERSION}
@@ -98,8 +98,8 @@ spec:
   sched: ghcr.io/schedkit/scx_rusty:latest
 ```
 
-Nothing is filled in for fields that are left out: what is stored is what was written. What an absent field means is
-said beside it.
+The API server stores a resource as you wrote it, without defaults for absent fields. The description of each field says
+what its absence means.
 """,
 )
 SCHEDEXTNODE = Kind(
@@ -110,8 +110,8 @@ SCHEDEXTNODE = Kind(
     short_name="scxn",
     namespaced=False,
     columns=(
-        Column("State", "string", "What the kernel says of its slot.", ".status.slot.state"),
-        Column("Ops", "string", "The attached scheduler's own name.", ".status.slot.ops"),
+        Column("State", "string", "The state of the kernel's slot.", ".status.slot.state"),
+        Column("Ops", "string", "The attached scheduler's name in the kernel.", ".status.slot.ops"),
         Column("SchedExt", "string", "The SchedExt that has the node.", ".status.schedExt"),
         Column("Attached", "date", "The time since it attached.", ".status.slot.since"),
         Column(
@@ -128,8 +128,8 @@ SCHEDEXTNODE = Kind(
         ),
     ),
     introduction="""\
-A `SchedExtNode` tells what one node's kernel is doing. `sked agent` on that node writes it, only when something
-changed; it has the node's name and goes with the node. There is nothing to ask for in it.
+A `SchedExtNode` reports what one node's kernel is doing. `sked agent` on that node writes it when something
+changes. It has the node's name, and is deleted with the node. It has no spec.
 """,
 )
 KINDS: tuple[Kind, ...] = (SCHEDEXT, SCHEDEXTNODE)

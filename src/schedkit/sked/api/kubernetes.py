@@ -210,7 +210,7 @@ class Condition(SpecModel, frozen=True, kw_only=True):
     type: Annotated[str, about("What the condition is about.", maxLength=316)]
     status: Annotated[str, about("Whether it is so.", enum=["True", "False", "Unknown"])]
     observed_generation: Annotated[
-        int, about("The generation of the spec that the condition tells about.", format="int64", minimum=0)
+        int, about("The generation of the spec that the condition is about.", format="int64", minimum=0)
     ] = 0
     last_transition_time: Annotated[str, about("When the status last changed.", format="date-time")]
     reason: Annotated[

@@ -13,13 +13,13 @@ from schedkit.sked.kube.objects import ObjectMeta
 
 
 class KernelProblem(SpecModel, frozen=True, kw_only=True):
-    """Something that keeps schedulers from running, may keep some, or could not be found out."""
+    """Something that keeps schedulers from running, may keep some from running, or could not be checked."""
 
-    check: Annotated[str, about("What was looked at, named as by schedctl doctor.", maxLength=64)]
+    check: Annotated[str, about("The check, with the name that schedctl doctor uses.", maxLength=64)]
     severity: Annotated[
         str,
         about(
-            "error keeps every scheduler from running, warning some, unknown could not be found out.",
+            "error keeps every scheduler from running, warning some; unknown could not be checked.",
             enum=["error", "warning", "unknown"],
         ),
     ]
@@ -30,36 +30,41 @@ class KernelReport(SpecModel, frozen=True, kw_only=True):
     """Which kernel the node runs, and whether it can run schedulers."""
 
     release: Annotated[str, about("The kernel's release, as uname -r prints it.", maxLength=TEXT_LENGTH)] = ""
-    boot_id: Annotated[str, about("Which boot this is: it is another one after each reboot.", maxLength=64)] = (
-        msgspec.field(default="", name="bootID")
+    boot_id: Annotated[str, about("The boot ID, which changes with each reboot.", maxLength=64)] = msgspec.field(
+        default="", name="bootID"
     )
     supported: Annotated[str, about("Whether the kernel can run schedulers.", enum=["True", "False", "Unknown"])] = (
         "Unknown"
     )
     problems: Annotated[
         tuple[KernelProblem, ...],
-        about("What is not well or not known, errors first.", list_type="atomic", maxItems=PROBLEMS_TOLD),
+        about("Problems and what is unknown, errors first.", list_type="atomic", maxItems=PROBLEMS_TOLD),
     ] = ()
 
 
 class SlotReport(SpecModel, frozen=True, kw_only=True):
-    """The kernel's one place for a scheduler."""
+    """The kernel's slot for a scheduler."""
 
     state: Annotated[
         str,
         about(
-            "The kernel's own word; unsupported where it has no sched_ext, unknown where it could not be read.",
+            "The kernel's state; unsupported if it has no sched_ext, unknown if it could not be read.",
             enum=["enabling", "enabled", "disabling", "disabled", "unsupported", "unknown"],
         ),
     ] = "unknown"
-    ops: Annotated[str, about("The attached scheduler's own name; absent when none is.", maxLength=OPS_LENGTH)] = ""
+    ops: Annotated[
+        str, about("The attached scheduler's name in the kernel; absent if there is none.", maxLength=OPS_LENGTH)
+    ] = ""
     enable_seq: Annotated[
         int | None,
-        about("How many schedulers were attached since boot; with bootID it names one attachment.", format="int64"),
+        about(
+            "How many schedulers were attached since boot; together with bootID it identifies one attachment.",
+            format="int64",
+        ),
     ] = None
     since: Annotated[
         str | None,
-        about("When it was seen to attach; absent when that was while no agent looked.", format="date-time"),
+        about("When it attached; absent if no agent was running at that time.", format="date-time"),
     ] = None
     gap_milliseconds: Annotated[
         int | None,
@@ -68,9 +73,7 @@ class SlotReport(SpecModel, frozen=True, kw_only=True):
             format="int64",
         ),
     ] = None
-    rejected: Annotated[
-        int | None, about("Tasks that the kernel refused to hand to this scheduler.", format="int64")
-    ] = None
+    rejected: Annotated[int | None, about("Tasks that this scheduler rejected.", format="int64")] = None
     sub_schedulers: Annotated[
         tuple[Annotated[str, about("", maxLength=OPS_LENGTH)], ...],
         about("The names of schedulers attached below it.", list_type="atomic", maxItems=SUB_SCHEDULERS_TOLD),
@@ -81,13 +84,13 @@ class SlotReport(SpecModel, frozen=True, kw_only=True):
 class Detachment(SpecModel, frozen=True, kw_only=True):
     """The last time that a scheduler left the slot."""
 
-    ops: Annotated[str, about("The name of the scheduler that left; absent when unknown.", maxLength=OPS_LENGTH)] = ""
+    ops: Annotated[str, about("The name of the scheduler that left; absent if unknown.", maxLength=OPS_LENGTH)] = ""
     time: Annotated[
         str | None,
-        about("When it was seen to leave; absent when that was while no agent looked.", format="date-time"),
+        about("When it left; absent if no agent was running at that time.", format="date-time"),
     ] = None
-    enable_seq: Annotated[int | None, about("Which attachment it was.", format="int64")] = None
-    reason: Annotated[str, about("Why, where the kernel tells it.", maxLength=TEXT_LENGTH)] = ""
+    enable_seq: Annotated[int | None, about("The enable_seq of that attachment.", format="int64")] = None
+    reason: Annotated[str, about("Why it left, if known.", maxLength=TEXT_LENGTH)] = ""
 
 
 class NodeQuarantine(SpecModel, frozen=True, kw_only=True):
@@ -97,29 +100,31 @@ class NodeQuarantine(SpecModel, frozen=True, kw_only=True):
         str,
         about("The SchedExt that was ejected, as namespace/name.", maxLength=2 * OBJECT_NAME_LENGTH + 1),
     ]
-    revision: Annotated[str, about("What it ran: another revision ends the quarantine.", maxLength=64)] = ""
-    since: Annotated[str, about("Since when.", format="date-time")]
-    until: Annotated[str | None, about("Until when; absent: until a person lifts it.", format="date-time")] = None
-    reason: Annotated[str, about("What the kernel said last.", maxLength=TEXT_LENGTH)] = ""
+    revision: Annotated[
+        str, about("The revision that was ejected; another revision ends the quarantine.", maxLength=64)
+    ] = ""
+    since: Annotated[str, about("Start of the quarantine.", format="date-time")]
+    until: Annotated[
+        str | None, about("End of the quarantine; absent: until a person lifts it.", format="date-time")
+    ] = None
+    reason: Annotated[str, about("The kernel's last reason.", maxLength=TEXT_LENGTH)] = ""
 
 
 class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
     """What the agent saw, and what the operator adds."""
 
     kernel: Annotated[KernelReport | None, about("Which kernel runs, and whether it can run schedulers.")] = None
-    slot: Annotated[SlotReport | None, about("What the kernel's slot holds.")] = None
+    slot: Annotated[SlotReport | None, about("The state of the kernel's slot.")] = None
     last_detach: Annotated[Detachment | None, about("The last time that a scheduler left the slot.")] = None
-    attachments: Annotated[
-        int | None, about("Schedulers attached since boot; absent when unknown.", format="int64")
-    ] = None
-    departures: Annotated[
-        int | None, about("Schedulers that left since boot; absent when unknown.", format="int64")
-    ] = None
+    attachments: Annotated[int | None, about("Schedulers attached since boot; absent if unknown.", format="int64")] = (
+        None
+    )
+    departures: Annotated[int | None, about("Schedulers that left since boot; absent if unknown.", format="int64")] = (
+        None
+    )
     conditions: Annotated[
         tuple[Condition, ...],
-        about(
-            f"What is true, false or unknown of the node: {', '.join(NODE_CONDITIONS)}.", list_key="type", maxItems=8
-        ),
+        about(f"The conditions of the node: {', '.join(NODE_CONDITIONS)}.", list_key="type", maxItems=8),
     ] = ()
     sched_ext: Annotated[
         str,
@@ -130,16 +135,16 @@ class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
     ] = ""
     quarantine: Annotated[
         NodeQuarantine | None,
-        about("Why the node is kept without a scheduler; written by the operator, absent when it is not."),
+        about("Why the node is kept without a scheduler, if it is; written by the operator."),
     ] = None
 
 
 class SchedExtNode(SpecModel, frozen=True, kw_only=True, omit_defaults=False):
-    """What one node's kernel is doing. Agents write it; there is nothing to ask for in it."""
+    """What one node's kernel is doing. Agents write it; it has no spec."""
 
-    api_version: Annotated[str, about("The version of the resource's form, sked.schedkit.io/v1.")] = API_VERSION
+    api_version: Annotated[str, about("The API version, sked.schedkit.io/v1.")] = API_VERSION
     kind: Annotated[str, about("The kind of the resource, SchedExtNode.")] = NODE_KIND
-    metadata: Annotated[ObjectMeta, about("The name is the node's, which owns the report.")] = ObjectMeta()
+    metadata: Annotated[ObjectMeta, about("The name is that of the node, which owns the report.")] = ObjectMeta()
     status: Annotated[SchedExtNodeStatus, about("What the agent saw, and what the operator adds.")] = (
         SchedExtNodeStatus()
     )

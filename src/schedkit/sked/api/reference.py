@@ -88,7 +88,7 @@ def _render_model(schema: Schema) -> str:
         )
     refusals = [f"- {sentence}" for sentence in _find_sentences(schema)]
     if refusals:
-        lines += ["", "Refused with these words:", "", *(_escape(line) for line in refusals)]
+        lines += ["", "Validation errors:", "", *(_escape(line) for line in refusals)]
     return "\n".join(lines) + "\n"
 
 

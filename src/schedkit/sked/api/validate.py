@@ -129,7 +129,7 @@ def _check_identity(document: dict[str, Any]) -> Iterator[ValidationError]:
         yield ValidationError("apiVersion", f'expected "{API_VERSION}"')
     metadata = document.get("metadata", {})
     for field in sorted(metadata.keys() - _METADATA):
-        yield ValidationError(f"metadata.{field}", "there is no such field")
+        yield ValidationError(f"metadata.{field}", "no such field")
     for field in ("name", "namespace"):
         if not isinstance(metadata.get(field, ""), str):
             yield ValidationError(f"metadata.{field}", "expected a string")
@@ -167,9 +167,7 @@ def _check_fields(schema: Schema, value: dict[Any, Any], path: str) -> Iterator[
             yield from _check_form(schema.properties[key], item, _join(path, key))
         else:
             near = difflib.get_close_matches(str(key), schema.properties, 1)
-            yield ValidationError(
-                _join(path, key), "there is no such field" + (f"; is {near[0]} meant?" if near else "")
-            )
+            yield ValidationError(_join(path, key), "no such field" + (f"; is {near[0]} meant?" if near else ""))
     for key in schema.required:
         if key not in value:
             yield ValidationError(_join(path, key), "the field is missing")

@@ -47,7 +47,7 @@ class Announcer:
             bounds=ATTACH_BOUNDS,
         )
         self._ejections = registry.counter(
-            "sked_ejections_total", "Times that a scheduler left a kernel without being told to.", one
+            "sked_ejections_total", "How often a scheduler left a kernel without being stopped.", one
         )
 
     def count(self, resource: Key, nodes: NodeCounts | None) -> None:

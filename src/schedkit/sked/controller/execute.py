@@ -26,7 +26,7 @@ def make_fence(leads: Callable[[], bool]) -> Fence:
 
     def check() -> None:
         if not leads():
-            raise LeadershipLostError("the lease has run out, or somebody else holds it")
+            raise LeadershipLostError("the lease has expired, or another manager holds it")
 
     return check
 

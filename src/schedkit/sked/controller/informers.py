@@ -194,7 +194,7 @@ def _trim_pod(pod: Pod) -> Pod:
 
 
 def _trim_node(node: Node) -> Node:
-    """Of a node's conditions only whether it is ready: the others change more often."""
+    """Keep only the condition Ready of a node: the others change more often."""
     ready = tuple(condition for condition in node.status.conditions if condition.type == "Ready")
     return msgspec.structs.replace(_trim(node), status=msgspec.structs.replace(node.status, conditions=ready))
 

@@ -151,7 +151,7 @@ class PodTemplate(Model, frozen=True):
 
 
 class LabelSelector(Model, frozen=True):
-    """By which labels a DaemonSet knows its pods."""
+    """The labels by which a DaemonSet selects its pods."""
 
     match_labels: dict[str, str] = {}
 

@@ -302,7 +302,7 @@ def _is_of_namesake(seen: DaemonSet, claim: Claim) -> bool:
 
 def _foreign(seen: DaemonSet) -> Trouble:
     owner = seen.metadata.controller
-    whose = f"belongs to {owner.kind} {owner.name}" if owner else "belongs to nobody"
+    whose = f"belongs to {owner.kind} {owner.name}" if owner else "has no owner"
     adopt = "" if owner else f"; annotate it with {ADOPT}=true to hand it over"
     return Trouble(Reason.FOREIGN_DAEMON_SET, f"DaemonSet {seen.metadata.name} is there already and {whose}{adopt}")
 

@@ -260,7 +260,7 @@ class Reconciler:
         return steered
 
     async def _pull(self, claim: Claim, steered: Steered) -> None:
-        """Have images brought to nodes; where that is not allowed, nodes are moved without."""
+        """Pull images on nodes first; if that is not allowed, nodes are moved without it."""
         try:
             made = await _do_all(self._executor.pull, steered.pull)
             if self._steering.note_pulls(claim, steered.pull, made, self._now()):

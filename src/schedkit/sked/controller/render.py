@@ -68,7 +68,7 @@ def _has_all_nodes_of(winner: Claim, claim: Claim) -> bool:
 
 
 def render_yaml(daemonsets: Sequence[DaemonSet]) -> str:
-    """Manifests as kubectl takes them. The owner's uid is empty: only the cluster gives one."""
+    """Manifests as kubectl takes them, without the owner: only the cluster knows its uid."""
     return "---\n".join(yaml.safe_dump(_to_manifest(daemonset), sort_keys=False) for daemonset in daemonsets)
 
 
@@ -79,4 +79,6 @@ def render_json(daemonsets: Sequence[DaemonSet]) -> str:
 
 
 def _to_manifest(daemonset: DaemonSet) -> dict[str, Any]:
-    return {"apiVersion": DAEMONSETS.api_version, "kind": DAEMONSETS.kind, **msgspec.to_builtins(daemonset)}
+    manifest: dict[str, Any] = msgspec.to_builtins(daemonset)
+    manifest["metadata"].pop("ownerReferences", None)
+    return {"apiVersion": DAEMONSETS.api_version, "kind": DAEMONSETS.kind, **manifest}

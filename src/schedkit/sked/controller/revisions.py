@@ -25,7 +25,7 @@ class RevisionCache:
         self._waiting: asyncio.Queue[tuple[DaemonSet, str]] = asyncio.Queue()
 
     def ask(self, daemonset: DaemonSet, revision: str) -> None:
-        """Have a revision looked up."""
+        """Queue a revision to be looked up."""
         key = daemonset.metadata.uid, revision
         if key not in self._asked:
             self._asked.add(key)

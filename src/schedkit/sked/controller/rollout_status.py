@@ -12,7 +12,7 @@ REASONS = {PAUSED: Reason.PAUSED, ROLLING_BACK: Reason.ROLLING_BACK, PROGRESSING
 
 
 def find_worst(pools: Sequence[PoolStatus]) -> RolloutStatus | None:
-    """Of several rollouts the one that is furthest from its end."""
+    """Return the rollout that is furthest from its end."""
     rollouts = (pool.rollout for pool in pools if pool.rollout)
     return min(rollouts, key=lambda rollout: WORST_FIRST.index(rollout.phase), default=None)
 

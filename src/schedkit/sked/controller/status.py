@@ -47,7 +47,7 @@ from schedkit.sked.controller.verification import describe, read_refresh, tell_p
 MESSAGE_LENGTH = 1024
 # Without reports this is all that can be said of kernels.
 ATTACHMENT = "whether the kernels attached it is unknown: {}"
-INSTALL = "; the agent tells it: kubectl apply -k config/default, or agent.enabled=true in the chart"
+INSTALL = "; install the agents: kubectl apply -k config/default, or agent.enabled=true in the chart"
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
@@ -234,7 +234,7 @@ def _ready(
     excused = nodes.not_ready + nodes.cordoned
     aside = f", {_nodes(excused)} NotReady or cordoned" if excused else ""
     if any(health.plan.narrowed for health in healths):
-        aside += ", somebody else changed which nodes are selected"
+        aside += ", someone else changed which nodes are selected"
     if nodes.unfit:
         aside += f", {_nodes(nodes.unfit)} left out as unfit"
     if no_reports := _find_silence(healths):
@@ -317,7 +317,7 @@ def _degraded(
         reason = reasons[0] if len(reasons) == 1 else Reason.SEVERAL_FAILURES
         return _condition(DEGRADED, "True", reason, f"the scheduler does not run on {_nodes(failed)}")
     if drifted := next((health.plan.claim.name for health in healths if health.plan.drifted), ""):
-        message = f"somebody else added fields to DaemonSet {drifted}; what it runs may not be what spec says"
+        message = f"someone else added fields to DaemonSet {drifted}; its pods may differ from spec"
         return _condition(DEGRADED, "True", Reason.MODIFIED_BY_OTHERS, message)
     return _condition(DEGRADED, "False", Reason.NO_FAILURES, "no node fails")
 

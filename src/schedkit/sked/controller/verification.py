@@ -176,7 +176,7 @@ def describe(judgements: Iterable[ImageJudgement]) -> tuple[str, str, str] | Non
 
 def _tell_consequence(judgement: ImageJudgement) -> str:
     if judgement.mode is Mode.WARN:
-        return "; it is used all the same (--verification=warn)"
+        return "; it is used anyway (--verification=warn)"
     return "; what runs goes on, and nothing new is started"
 
 

@@ -95,11 +95,11 @@ class Wiring:
         self.look_again([claim])
 
     def wake(self, resource: Key) -> None:
-        """Have a resource looked at again."""
+        """Queue a resource."""
         self._wake(resource)
 
     def note_quarantine(self, node: str, note: QuarantineNote) -> None:
-        """Have a node left without a scheduler."""
+        """Leave a node without a scheduler."""
         self._world.note_quarantine(node, note)
         self._decide(node)
 
@@ -262,7 +262,7 @@ class Wiring:
             self._decide(name)
 
     def _look_at_report(self, name: str) -> None:
-        """Have a report looked at that does not say who has its node."""
+        """Queue a report that does not name the resource that has its node."""
         report = self._world.sight.reports.get("", name)
         if report and self._world.is_complete and not self._world.is_told(report):
             self._wake_report(name)

@@ -130,7 +130,7 @@ class Connection:
                     f"{doing}: the server's certificate is not trusted: {why}", hint=hint
                 ) from error
             except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-                raise NeverSentError(f"{doing}: {self._host} is not reached: {_strip(error)}") from error
+                raise NeverSentError(f"{doing}: cannot connect to {self._host}: {_strip(error)}") from error
             except (aiohttp.ClientError, TimeoutError, ConnectionError, ssl.SSLError) as error:
                 raise ConnectionLostError(f"{doing}: the answer was lost: {_strip(error)}") from error
             finally:
@@ -212,5 +212,8 @@ def _strip(error: BaseException) -> str:
     """An error in a few words; some of aiohttp's and ssl's go on for lines, or say nothing."""
     if isinstance(error, aiohttp.ClientResponseError):
         return f"{error.status} {error.message}"  # not its address: a proxy's may hold a password
+    number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+    if number and number > 0:  # asyncio itself says: Connect call failed ('127.0.0.1', 6443)
+        return os.strerror(number).lower()
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return (reason.splitlines() or [""])[0][:200] or type(error).__name__

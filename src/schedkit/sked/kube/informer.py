@@ -87,7 +87,7 @@ class Informer(Generic[Item]):
         return next((stream.denied for stream in self._streams if stream.denied), "")
 
     def on_change(self, handler: Handler[Item]) -> None:
-        """Have a function called for each change; one that comes late gets what is known so far as new."""
+        """Register a function that is called for each change; it is first called for all objects known so far."""
         self._handlers.append(handler)
         for item in self.store:
             self._call(handler, None, item)
@@ -97,7 +97,7 @@ class Informer(Generic[Item]):
         self._unreadable_handlers.append(handler)
 
     def on_sync_change(self, handler: Callable[[], None]) -> None:
-        """Have a function called when `synced` or `denied` changes."""
+        """Register a function that is called when `synced` or `denied` changes."""
         self._sync_handlers.append(handler)
 
     async def wait_settled(self) -> None:

@@ -193,7 +193,7 @@ class Elector:
                 if await self._attempt_to_the_end():
                     self.trouble = ""
                     return
-                told, self.trouble = f"{self.holder or 'somebody'} leads", ""
+                told, self.trouble = f"{self.holder or 'another manager'} leads", ""
             except SchedkitError as error:
                 told = self.trouble = error.message
             if told != last:

@@ -163,7 +163,7 @@ class MetricsRegistry:
         return self._family(Family(name, help, "histogram", labels, lambda: Histogram(bounds)))
 
     def collect(self, name: str, help: str, labels: Sequence[str], read: Callable[[], Iterable[LabelledValue]]) -> None:
-        """Have gauges read when somebody looks: each by the values of its labels."""
+        """Register gauges that are computed for each scrape, by the values of their labels."""
         if name in self._families:
             raise ValueError(f"{name} exists")
         self._families[name] = Collected(name, help, labels, read)

@@ -56,7 +56,7 @@ class Queue(Generic[Item]):
         return len(self._ready)
 
     def add(self, item: Item) -> None:
-        """Have a key worked on, soon; once more, if it is being worked on now."""
+        """Queue a key; if it is being worked on now, it is queued once more."""
         if self._closed or item in self._wanted:
             return
         self._wanted[item] = self._clock.time()
@@ -65,7 +65,7 @@ class Queue(Generic[Item]):
             self._make_ready(item)
 
     def add_after(self, item: Item, seconds: float) -> None:
-        """Have a key worked on when some time has passed; of several times the earliest counts."""
+        """Queue a key after some time; of several times, the earliest is used."""
         if seconds <= 0:
             self.add(item)
             return
@@ -77,7 +77,7 @@ class Queue(Generic[Item]):
         self._arm()
 
     def add_failed(self, item: Item) -> float:
-        """Have a key worked on again after a failure; each one in a row doubles the wait. Gives the wait."""
+        """Queue a key again after a failure, and return the delay; each failure in a row doubles it."""
         failures = self._failures.get(item, 0)
         self._failures[item] = failures + 1
         delay = exponential_delay(failures, self._base_seconds, self._cap_seconds)

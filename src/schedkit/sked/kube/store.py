@@ -31,7 +31,7 @@ class Groups(Generic[Group, Member]):
         return cast(Collection[Member], found.keys() if type(found) is dict else (found,))
 
     def add(self, group: Group, member: Member) -> None:
-        """Have a member in a group."""
+        """Add a member to a group."""
         found = self._groups.setdefault(group, member)
         if type(found) is dict:
             found[member] = None
@@ -39,7 +39,7 @@ class Groups(Generic[Group, Member]):
             self._groups[group] = {cast(Member, found): None, member: None}
 
     def remove(self, group: Group, member: Member) -> None:
-        """Have a member out of a group; fine when it is not there."""
+        """Remove a member from a group, if it is there."""
         found = self._groups.get(group)
         if type(found) is dict:
             found.pop(member, None)

@@ -14,6 +14,7 @@ import msgspec
 from schedkit.errors import SchedkitError
 from schedkit.sked.kube.backoff import Backoff
 from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.connection import NeverSentError
 from schedkit.sked.kube.decoding import LineSplitter, WatchEvent, decode
 from schedkit.sked.kube.errors import (
     ApiError,
@@ -71,13 +72,13 @@ class WatchedStore(Protocol[Item]):
         """One object, or none if it does not fit."""
 
     def put(self, item: Item) -> None:
-        """An object is there."""
+        """Add or replace an object."""
 
     def remove(self, key: Key, last: Item | None = None) -> None:
-        """An object is gone."""
+        """Remove an object."""
 
     def sync_changed(self) -> None:
-        """What can be seen at all is another than before."""
+        """`synced` or `denied` changed."""
 
 
 class Stream(Generic[Item]):
@@ -130,7 +131,7 @@ class Stream(Generic[Item]):
                 self._log("history is gone; reading everything again", error)
                 self._version = ""
             except SchedkitError as error:
-                self._log("watch interrupted", error)
+                self._log("watch interrupted" if self._was_reached(error) else "API server not reached yet", error)
                 self._count_denial(error)
                 self._doubtful = True
                 self._failures += 1
@@ -300,12 +301,15 @@ class Stream(Generic[Item]):
         self._failures = 0
         self.trouble = ""
 
+    def _was_reached(self, error: SchedkitError) -> bool:
+        return self.synced.is_set() or not isinstance(error, NeverSentError)
+
     def _log(self, what: str, error: SchedkitError) -> None:
-        """Tell of a trouble once, not at each attempt."""
-        # A lost connection is everyday; a refusal (no right, no such kind) is for somebody to fix.
-        level = (
-            logging.WARNING if isinstance(error, ApiError) and not isinstance(error, ApiExpiredError) else logging.INFO
-        )
+        """Log a trouble once, not at each attempt."""
+        # A lost connection is everyday. A refusal (no right, no such kind), or a server that was never there, is for
+        # somebody to fix.
+        refused = isinstance(error, ApiError) and not isinstance(error, ApiExpiredError)
+        level = logging.WARNING if refused or not self._was_reached(error) else logging.INFO
         if error.message == self.trouble:
             level = logging.DEBUG
         self.trouble = error.message

@@ -233,7 +233,7 @@ def _see(node: ClusterNode | None, report: SchedExtNode | None, slot: str) -> No
         ops=kernel.ops if kernel else "",
         attachment=kernel.enable_seq if kernel else None,
         left=report.status.last_detach.reason if report and report.status.last_detach else "",
-        quarantined=(quarantine.reason or "no reason is told") if quarantine else "",
+        quarantined=(quarantine.reason or "no reason given") if quarantine else "",
     )
 
 

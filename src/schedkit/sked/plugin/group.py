@@ -12,16 +12,16 @@ PROGRAM = "kubectl scx"
 # Section → command → its one line of help.
 SECTIONS = {
     "See what happens": {
-        "status": "Show how rollouts stand, or follow one with -w.",
+        "status": "Show the state of rollouts, or follow one with -w.",
         "nodes": "List the nodes and what their kernels run.",
-        "why": "Explain one node: everything that is known of it.",
-        "history": "List the revisions that can be gone back to.",
+        "why": "Show everything that is known about one node.",
+        "history": "List the revisions that you can go back to.",
         "verify": "Show whether the images are verified.",
     },
-    "Steer a rollout": {
-        "pause": "Stop a rollout where it is.",
-        "resume": "Let a paused rollout go on.",
-        "promote": "Let a rollout go on that waits at a pause step.",
+    "Control a rollout": {
+        "pause": "Pause a rollout.",
+        "resume": "Continue a paused rollout.",
+        "promote": "Continue a rollout that waits at a pause step.",
         "retry": "Try a failed revision again.",
         "undo": "Go back to an earlier revision.",
         "refresh": "Resolve and verify the images again.",
@@ -30,8 +30,8 @@ SECTIONS = {
         "quarantine": "Leave a node without a scheduler.",
         "lift": "End a node's quarantine.",
     },
-    "And": {
-        "completion": "Print the completion script of a shell.",
+    "Other": {
+        "completion": "Print the completion script for a shell.",
         "version": "Show the version.",
     },
 }
@@ -62,4 +62,4 @@ class PluginGroup(LazyGroup):
 )
 @click.version_option(__version__, "--version", prog_name=PROGRAM, message="%(prog)s %(version)s")
 def scx() -> None:
-    """Follow and steer rollouts of sched_ext CPU schedulers, and see what each node's kernel runs."""
+    """Follow and control rollouts of sched_ext CPU schedulers, and see what each node's kernel runs."""

@@ -118,7 +118,7 @@ def _note(
     if freshness == "stale":
         yield "agent not ready, the report may be old"
     if quarantine:
-        yield f"quarantine: {quarantine.reason or 'no reason is told'}"
+        yield f"quarantine: {quarantine.reason or 'no reason given'}"
     elif node and node.slot == NONE:
         yield "kept free by sked" if node.slot_is_ours else "kept free by hand"
     elif node and node.slot == PENDING:

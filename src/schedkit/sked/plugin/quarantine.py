@@ -7,7 +7,7 @@ from schedkit.sked.plugin.steering import NothingToDoError
 
 
 def put_in(node: ClusterNode) -> tuple[Patch | None, str]:
-    """Have no scheduler on a node."""
+    """Put a node into quarantine."""
     name = node.metadata.name
     if node.slot == NONE and not node.slot_is_ours:
         return None, f"{name} is kept without a scheduler by hand already"

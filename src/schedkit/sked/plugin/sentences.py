@@ -54,7 +54,7 @@ def _tell_kernel(report: SchedExtNode | Unknown | None, moment: datetime) -> Ite
         yield f"What the kernel does is not known: {report.why}."
         return
     if report is None:
-        yield "What the kernel does is not known: there is no report of this node."
+        yield "What the kernel does is not known: there is no report for this node."
         return
     status = report.status
     yield _describe_slot(status.slot, status.sched_ext, moment)
@@ -142,7 +142,7 @@ def _describe_quarantine(found: NodeQuarantine, node: str, moment: datetime) -> 
     whose = f" because of {found.sched_ext}" if found.sched_ext else ""
     end = f"until {found.until}" if found.until else "until a person lifts it, or there is a new revision"
     return (
-        f"It has been in quarantine{since}{whose}, {end}: {found.reason or 'no reason is told'}; "
+        f"It has been in quarantine{since}{whose}, {end}: {found.reason or 'no reason given'}; "
         f"`kubectl scx lift {node}` ends that."
     )
 

@@ -65,7 +65,7 @@ def retry(resource: SchedExt) -> tuple[Patch, str]:
 
 
 def refresh(resource: SchedExt) -> tuple[Patch, str]:
-    """Have the images resolved and judged again."""
+    """Ask the operator to resolve and verify the images again."""
     name = resource.metadata.name
     if resource.status.observed_generation and not is_verifying(resource):
         raise NothingToDoError(
@@ -91,4 +91,4 @@ def _need_rollout(resource: SchedExt) -> None:
 def _tell_wait(resource: SchedExt) -> str:
     """What a rollout waits for besides."""
     phases = {pool.phase for pool in read_progress(resource).pools}
-    return "" if phases - {COMPLETE, ""} else "; there is no rollout under way"
+    return "" if phases - {COMPLETE, ""} else "; no rollout is in progress"

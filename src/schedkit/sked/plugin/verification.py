@@ -79,7 +79,7 @@ def read_verdict(resource: SchedExt) -> ResourceVerdict:
 
 
 async def verify_again(session: PluginSession, name: str, seconds: float) -> SchedExt:
-    """Have the images judged again, and wait until they are."""
+    """Ask for a new verification of the images, and wait for the result."""
     await session.change_resource(name, refresh)
     changed = asyncio.Event()
     informer = Informer(

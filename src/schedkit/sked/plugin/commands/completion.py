@@ -9,7 +9,7 @@ PROGRAM, VARIABLE = "kubectl-scx", "_KUBECTL_SCX_COMPLETE"  # the second is clic
 
 @click.command(
     cls=PluginCommand,
-    short_help="Print the completion script of a shell.",
+    short_help="Print the completion script for a shell.",
     epilog="""
     kubectl scx completion bash >/etc/bash_completion.d/kubectl-scx
     kubectl scx completion zsh >"${fpath[1]}/_kubectl-scx"
@@ -19,9 +19,9 @@ PROGRAM, VARIABLE = "kubectl-scx", "_KUBECTL_SCX_COMPLETE"  # the second is clic
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the completion script of a shell for `kubectl-scx`.
+    """Print the completion script for `kubectl-scx` for a shell.
 
-    `kubectl scx` needs none: kubectl's own completion (1.26 and later) asks kubectl_complete-scx, which comes along.
+    `kubectl scx` needs none: kubectl's own completion (1.26 and later) uses kubectl_complete-scx, installed with it.
     """
     from click.shell_completion import ShellComplete, get_completion_class
 

@@ -1,4 +1,4 @@
-"""`kubectl scx history`: what can be gone back to."""
+"""`kubectl scx history`: earlier revisions."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=PluginCommand,
-    short_help="List the revisions that can be gone back to.",
+    short_help="List the revisions that you can go back to.",
     epilog="""
     kubectl scx history web
     kubectl scx history -A
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @everywhere_option
 @output_option
 def history(name: str | None, everywhere: bool, output: str) -> None:
-    """List the revisions of a SchedExt, or of all, the newest first: image, age, nodes, and which is which.
+    """List the revisions of a SchedExt, or of all, newest first: image, age, nodes and state.
 
     STATE: current is the stable one, update the one that is asked for, failed the one that failed.
     """

@@ -17,11 +17,17 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
     kubectl scx nodes -l pool=large -o json
     """,
 )
-@click.option("-l", "--selector", default="", metavar="LABELS", help="Only nodes with these labels, as kubectl has it.")
-@click.option("--problems", is_flag=True, help="Only nodes of which there is something to note.")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Show only nodes with these labels (a label selector, as in kubectl).",
+)
+@click.option("--problems", is_flag=True, help="Show only nodes with a note.")
 @output_option
 def nodes(selector: str, problems: bool, output: str) -> None:
-    """List the nodes: kernel, state of its slot, attached scheduler, whose it is, since when, fit, quarantine.
+    """List the nodes: kernel, state of the slot, attached scheduler and its SchedExt, since when, fit, quarantine.
 
     STATE is the kernel's own word; with a question mark it is from before the node's agent stopped reporting.
     """

@@ -19,7 +19,7 @@ _node = click.argument("node", shell_complete=complete_node)
 )
 @_node
 def quarantine(node: str) -> None:
-    """Leave a node without a scheduler until somebody lifts that: its slot label becomes none."""
+    """Leave a node without a scheduler until the quarantine is lifted: its slot label becomes none."""
     from schedkit.sked.plugin.quarantine import put_in
 
     _ask(node, put_in)
@@ -28,7 +28,7 @@ def quarantine(node: str) -> None:
 @click.command(cls=PluginCommand, short_help="End a node's quarantine.", epilog="kubectl scx lift node-7")
 @_node
 def lift(node: str) -> None:
-    """End a node's quarantine, whoever ordered it: sked decides again who has its slot."""
+    """End a node's quarantine, whoever started it: sked decides again which SchedExt gets the node."""
     from schedkit.sked.plugin.quarantine import take_out
 
     _ask(node, take_out)

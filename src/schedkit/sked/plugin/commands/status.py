@@ -1,7 +1,8 @@
-"""`kubectl scx status`: how rollouts stand."""
+"""`kubectl scx status`: the state of rollouts."""
 
 import click
 
+from schedkit.cli import Seconds
 from schedkit.errors import ExitCode, UsageError
 from schedkit.sked.plugin.completing import complete_resource
 from schedkit.sked.plugin.options import PluginCommand, everywhere_option, output_option, run
@@ -9,7 +10,7 @@ from schedkit.sked.plugin.options import PluginCommand, everywhere_option, outpu
 
 @click.command(
     cls=PluginCommand,
-    short_help="Show how rollouts stand, or follow one with -w.",
+    short_help="Show the state of rollouts, or follow one with -w.",
     epilog="""
     kubectl scx status
     kubectl scx status web
@@ -19,21 +20,24 @@ from schedkit.sked.plugin.options import PluginCommand, everywhere_option, outpu
 )
 @click.argument("name", required=False, shell_complete=complete_resource)
 @click.option(
-    "-w", "--watch", is_flag=True, help="Follow it until it is done: a line for each node that changes, and a bar."
+    "-w",
+    "--watch",
+    is_flag=True,
+    help="Follow the rollout until it is done: one line for each change of a node, and a progress bar.",
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(0.1),
     metavar="SECONDS",
     help="With -w: give up after this time [default: never].",
 )
 @everywhere_option
 @output_option
 def status(name: str | None, watch: bool, timeout: float | None, everywhere: bool, output: str) -> int:
-    """Show how rollouts stand: a line for each SchedExt, or all that is known of one.
+    """Show the state of rollouts: one line for each SchedExt, or everything about one.
 
-    Of one, the exit code is 15 when it was rolled back, 12 or 13 when its new revision failed and it waits for a
-    person, 1 when it is stalled for another reason, else 0: with -w that means done.
+    For one SchedExt, the exit code is 15 if it was rolled back, 12 or 13 if its new revision failed and it waits for a
+    person, 1 if it is stalled for another reason, and otherwise 0, which with -w means done.
     """
     if watch and (not name or output != "text"):
         raise UsageError("-w follows one SchedExt, as text", hint="name it: kubectl scx status NAME -w")

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 _name = click.argument("name", shell_complete=complete_resource)
 
 
-@click.command(cls=PluginCommand, short_help="Stop a rollout where it is.", epilog="kubectl scx pause web")
+@click.command(cls=PluginCommand, short_help="Pause a rollout.", epilog="kubectl scx pause web")
 @_name
 def pause(name: str) -> None:
-    """Stop a rollout where it is: spec.paused becomes true. Nodes keep what they have."""
+    """Pause a rollout: spec.paused becomes true. Nodes keep what they run."""
     from schedkit.sked.plugin.steering import set_paused
 
     _ask(name, lambda resource: set_paused(resource, True))
 
 
-@click.command(cls=PluginCommand, short_help="Let a paused rollout go on.", epilog="kubectl scx resume web")
+@click.command(cls=PluginCommand, short_help="Continue a paused rollout.", epilog="kubectl scx resume web")
 @_name
 def resume(name: str) -> None:
-    """Let a rollout go on that spec.paused has stopped: it becomes false."""
+    """Continue a paused rollout: spec.paused becomes false."""
     from schedkit.sked.plugin.steering import set_paused
 
     _ask(name, lambda resource: set_paused(resource, False))
@@ -34,12 +34,12 @@ def resume(name: str) -> None:
 
 @click.command(
     cls=PluginCommand,
-    short_help="Let a rollout go on that waits at a pause step.",
+    short_help="Continue a rollout that waits at a pause step.",
     epilog="kubectl scx promote web",
 )
 @_name
 def promote(name: str) -> None:
-    """Let a rollout go on at once that waits at a pause step."""
+    """Continue a rollout that waits at a pause step."""
     from schedkit.sked.plugin import steering
 
     _ask(name, steering.promote)
@@ -48,7 +48,7 @@ def promote(name: str) -> None:
 @click.command(cls=PluginCommand, short_help="Try a failed revision again.", epilog="kubectl scx retry web")
 @_name
 def retry(name: str) -> None:
-    """Try a revision again that failed, as if it had not."""
+    """Try a failed revision again."""
     from schedkit.sked.plugin import steering
 
     _ask(name, steering.retry)
@@ -57,7 +57,7 @@ def retry(name: str) -> None:
 @click.command(cls=PluginCommand, short_help="Resolve and verify the images again.", epilog="kubectl scx refresh web")
 @_name
 def refresh(name: str) -> None:
-    """Have the images' references resolved and verified again: a tag may name another image by now."""
+    """Resolve and verify the images again: a tag may name another image by now."""
     from schedkit.sked.plugin import steering
 
     _ask(name, steering.refresh)

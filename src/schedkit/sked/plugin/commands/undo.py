@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     "revision",
     metavar="REVISION",
     shell_complete=complete_revision,
-    help="Its name, or the part after the last dash [default: the one before].",
+    help="Name of the revision, or the part after the last dash [default: the previous one].",
 )
-@click.option("--pool", metavar="POOL", help="Which pool, where the SchedExt has several.")
+@click.option("--pool", metavar="POOL", help="The pool, if the SchedExt has several.")
 def undo(name: str, revision: str | None, pool: str | None) -> None:
-    """Go back to an earlier revision, at the pace of the rollout; the spec stays, and its next change ends this.
+    """Go back to an earlier revision, at the pace of the rollout; the spec stays, and its next change ends the undo.
 
-    The one before is the stable one while a rollout is under way or has failed, else the newest that is kept.
+    The previous revision is the stable one while a rollout is in progress or has failed, else the newest that is kept.
     """
     from schedkit.sked.plugin.output import echo
 

@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.cli import Seconds
 from schedkit.sked.plugin.completing import complete_resource
 from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
@@ -15,10 +16,10 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
     """,
 )
 @click.argument("name", shell_complete=complete_resource)
-@click.option("--again", is_flag=True, help="Have the images resolved and verified again first, and wait for that.")
+@click.option("--again", is_flag=True, help="Resolve and verify the images again first, and wait for the result.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(0.1),
     default=60.0,
     show_default=True,
     metavar="SECONDS",
@@ -26,7 +27,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 )
 @output_option
 def verify(name: str, again: bool, timeout: float, output: str) -> int:
-    """Show what the operator knows of a SchedExt's images: digest, signer, or why they are not trusted.
+    """Show what the operator knows about a SchedExt's images: digest, signer, or why they are not trusted.
 
     The exit code is that of `schedctl verify`, and 20 where sked has not verified them.
     """

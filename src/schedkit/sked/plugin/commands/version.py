@@ -1,4 +1,4 @@
-"""`kubectl scx version`: for those who type it so."""
+"""`kubectl scx version`."""
 
 import click
 

@@ -9,7 +9,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 
 @click.command(
     cls=PluginCommand,
-    short_help="Explain one node: everything that is known of it.",
+    short_help="Show everything that is known about one node.",
     epilog="""
     kubectl scx why node-7
     kubectl scx why node-7 -o json
@@ -18,7 +18,7 @@ from schedkit.sked.plugin.options import PluginCommand, output_option, run
 @click.argument("node", shell_complete=complete_node)
 @output_option
 def why(node: str, output: str) -> int:
-    """Tell everything that is known of one node: kernel, agent, slot, quarantine, pods and crash logs, SchedExts.
+    """Show everything that is known about one node: kernel, agent, slot, quarantine, pods, crash logs, SchedExts.
 
     What could not be read is told as that, and hides nothing else; the exit code is then 1.
     """

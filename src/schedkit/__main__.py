@@ -1,0 +1,5 @@
+"""`python -m schedkit` is schedctl."""
+
+from schedkit.schedctl.main import main
+
+main()
