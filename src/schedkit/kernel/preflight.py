@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from schedkit.kernel import managers
 from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.config import read_config
@@ -16,11 +17,6 @@ OLDEST_KERNEL = "6.12"  # the first with sched_ext
 _OLDEST = (6, 12)
 _OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", "CONFIG_SCHED_CLASS_EXT")
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
-_HAND_OVER = "schedctl import scx_loader"
-_MANAGERS = {"scx_loader": _HAND_OVER, "bpfman": "systemctl stop bpfman"}  # by their process
-_SCX = "systemctl disable --now scx"
-_MANAGER_UNITS = {"scx.service": _SCX}  # by their cgroup: the process is the scheduler itself
-_BOOT_UNITS = {"scx_loader.service": _HAND_OVER, "scx.service": _SCX}  # by what is to be started at boot
 _BOOT_TARGETS = ("multi-user.target", "graphical.target", "default.target")
 
 
@@ -270,12 +266,12 @@ def _check_managers(root: Path) -> Check:
         return Check(name, Outcome.UNKNOWN, pids.why)
     for pid in pids:
         command = read_text(root / f"proc/{pid}/comm")
-        if isinstance(command, str) and command in _MANAGERS:
-            found[command] = _MANAGERS[command]
+        if isinstance(command, str) and command in managers.PROCESSES:
+            found[command] = managers.PROCESSES[command]
         cgroup = read_text(root / f"proc/{pid}/cgroup")
         if isinstance(cgroup, str):
-            found |= {unit: stop for unit, stop in _MANAGER_UNITS.items() if f"/{unit}" in cgroup}
-    enabled = {unit: stop for unit, stop in _BOOT_UNITS.items() if _is_enabled(root, unit)}
+            found |= {unit: stop for unit, stop in managers.SCHEDULER_UNITS.items() if f"/{unit}" in cgroup}
+    enabled = {unit: stop for unit, stop in managers.UNITS.items() if _is_enabled(root, unit)}
     if not found and not enabled:
         return Check(name, Outcome.OK, "no other manager of schedulers runs, or is enabled")
     fix = "two managers take the slot from each other: " + "; ".join(dict.fromkeys((found | enabled).values()))

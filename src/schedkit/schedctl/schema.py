@@ -40,6 +40,7 @@ HOLDER = {
     "link": "the id of its BPF link",
     "container": "the container it is in, as its cgroup tells",
     "pod": "the UID of the Kubernetes pod it is in, ? if its cgroup does not tell; null outside of any",
+    "unit": "the service of systemd it is in; null in a container, and outside of any",
 }
 UNREACHABLE = {
     "driver": "a runtime that could not be asked",

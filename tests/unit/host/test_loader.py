@@ -28,9 +28,21 @@ def test_default_scheduler_comes_with_the_flags_of_its_mode() -> None:
     assert (gaming.mode, gaming.args) == ("gaming", ("-m", "performance"))
 
 
-def test_flags_that_the_file_does_not_name_are_unknown() -> None:
-    assert parse_loader(TEXT.replace("LowLatency", "Server"), "x").args is None
-    assert parse_loader('default_sched = "scx_flash"', "x") == LoaderChoice("scx_flash", "auto", None, "x")
+def test_flags_that_the_file_does_not_name_are_those_that_scx_loader_has_built_in() -> None:
+    server = parse_loader(TEXT.replace("LowLatency", "Server"), "x")
+    assert server == LoaderChoice("scx_bpfland", "server", ("-s", "20000", "-S"), "x", is_built_in=True)
+    lavd = parse_loader('default_sched = "scx_lavd"', "x")
+    assert (lavd.mode, lavd.args) == ("auto", ("--autopilot", "--pinned-slice-us", "500"))
+    flash = parse_loader('default_sched = "scx_flash"\ndefault_mode = "Gaming"', "x")
+    assert (flash.args, flash.is_built_in) == ((), True)
+
+
+def test_empty_list_of_flags_is_one() -> None:
+    assert parse_loader(TEXT.replace("LowLatency", "Auto"), "x").args == ()
+
+
+def test_flags_for_a_scheduler_that_scx_loader_does_not_know_are_unknown() -> None:
+    assert parse_loader('default_sched = "scx_own"', "x") == LoaderChoice("scx_own", "auto", None, "x")
 
 
 @pytest.mark.parametrize(

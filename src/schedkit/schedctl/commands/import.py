@@ -37,16 +37,17 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
     The scheduler, its mode and the mode's flags are those of scx_loader's configuration file. If the scheduler does not
     attach, scx_loader is enabled and started again.
     """
-    from schedkit.host.loader import read_loader, replace_loader
+    from schedkit.host.loader import BUILT_IN_VERSION, read_loader, replace_loader
     from schedkit.schedctl.lasting import check_systemd
 
     choice = read_loader(session.machine.root, file)
     args = choice.args or ()
     line = shlex.join(["schedctl", "enable", choice.scheduler, *(["--", *args] if args else [])])
-    if choice.args is None and choice.mode != "auto":
-        session.progress.warn(
-            f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode: it is taken without any"
-        )
+    missing = f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode"
+    if choice.args is None:
+        session.progress.warn(f"{missing}, and scx_loader {BUILT_IN_VERSION} does not know it: it is taken without any")
+    elif choice.is_built_in and args:
+        session.progress.step(f"{missing}: those that scx_loader {BUILT_IN_VERSION} has built in are taken")
     text = f"{choice.origin}: {choice.scheduler}, {choice.mode} mode; here: {line}"
     if not dry_run:
         session.require_root("import")
