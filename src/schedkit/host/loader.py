@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schedkit.errors import BadDataError, NotFoundError
+from schedkit.errors import BadDataError, NotFoundError, SchedkitError
+from schedkit.host.model import ProgressReporter
 from schedkit.host.units import is_running
 
 LOADER = "scx_loader.service"
@@ -141,19 +142,23 @@ def _read_flags(table: Mapping[str, Any], scheduler: str, mode: str, origin: str
 
 
 @contextmanager
-def replace_loader(root: Path) -> Iterator[None]:
+def replace_loader(root: Path, progress: ProgressReporter) -> Iterator[None]:
     """Stop and disable scx_loader; if what is to take its place does not come, it is as it was before."""
     from schedkit.host.systemd import call
 
     running = is_running(root, LOADER)
     enabled = any(os.path.lexists(root / f"etc/systemd/system/{one}.wants/{LOADER}") for one in _TARGETS)
-    if running or enabled:
-        call("systemctl", "disable", "--now", "--quiet", LOADER)
+    back = [*([("enable", "--quiet")] if enabled else []), *([("start",)] if running else [])]
     try:
+        if back:
+            progress.step(f"stopping and disabling {LOADER}")
+            call("systemctl", "disable", "--now", "--quiet", LOADER)
         yield
     except BaseException:
-        if enabled:
-            call("systemctl", "enable", "--quiet", LOADER)
-        if running:
-            call("systemctl", "start", LOADER)
+        for words in back:
+            progress.step(f"systemctl {words[0]} {LOADER}, as before")
+            try:
+                call("systemctl", *words, LOADER)
+            except SchedkitError as failure:  # what is told in the end is why it was in vain
+                progress.warn(f"{LOADER} is not as before: {failure.message}")
         raise

@@ -63,7 +63,9 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
             restart=f"on-failure:{RESTARTS}",
         )
         session.progress.step(text)
-        lasted = enable(session, order, mode=choice.mode, make_way=replace_loader(session.machine.root))
+        lasted = enable(
+            session, order, mode=choice.mode, make_way=replace_loader(session.machine.root, session.progress)
+        )
         text = describe_lasted(lasted)
     session.output.show(
         lambda: {
