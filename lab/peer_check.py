@@ -207,13 +207,19 @@ def check_taken_over(peer: Peer, flags: tuple[str, ...]) -> None:
 def check_activation(peer: Peer) -> None:
     """A client of scx_loader starts it through D-Bus though it is disabled; the slot stays with schedctl."""
     peer.say("A client asks scx_loader, which D-Bus starts.")
+    before = peer.run(f"cat {SCX}/enable_seq").stdout
     peer.type("scxctl get")
     expect("scx_loader", peer.ask(LOADER), ("active", "disabled"))
+    journal = f"journalctl -b -u {LOADER} -o cat --no-pager"
+    wait_for("it to give up", lambda: "attempt 5/5" in peer.run(journal).stdout, SECONDS, interval=2)
+    peer.type(f"{journal} | tail -n 3")
     check = peer.type("schedctl doctor | grep -A2 kernel.managers")
     expect_in("doctor", "running: scx_loader", check)
     expect("status", peer.read("status")["status"], "running")
-    peer.type(f"systemctl stop {LOADER}")
+    peer.type("schedctl --driver containerd import scx_loader")  # as doctor advises
+    expect("scx_loader", peer.ask(LOADER), ("inactive", "disabled"))
     expect("status", peer.read("status")["status"], "running")
+    expect("it is the same as before", peer.run(f"cat {SCX}/enable_seq").stdout, before)
 
 
 def check_way_back(peer: Peer, catalog: str) -> None:

@@ -9,7 +9,7 @@ from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.config import read_config
 from schedkit.kernel.files import explain, list_pids, read_text
-from schedkit.kernel.holder import describe_holder, read_holder
+from schedkit.kernel.holder import Holder, describe_holder, read_holder
 from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
@@ -293,5 +293,7 @@ def _check_slot(root: Path) -> Check:
     if state.state is State.DISABLED:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
-    seen = f"{state.state}: {ops}, {describe_holder(read_holder(root))}"
-    return Check(name, Outcome.WARNING, seen, "schedctl status tells whose it is; schedctl switch replaces it")
+    holder = read_holder(root)
+    is_foreign = isinstance(holder, Holder) and holder.container is None
+    fix = "schedctl status tells " + ("how to end it" if is_foreign else "whose it is; schedctl switch replaces it")
+    return Check(name, Outcome.WARNING, f"{state.state}: {ops}, {describe_holder(holder)}", fix)

@@ -391,6 +391,8 @@ def test_import_takes_over_what_scx_loader_starts(
     document = read("import", "scx_loader", "--allow-unsigned")
     assert document["applied"] is True
     assert (choose(machine).args, choose(machine).mode) == (("-k", "a b"), "gaming")
+    told = call("import", "scx_loader", "--allow-unsigned")
+    assert told.stdout.endswith("scx_rusty is enabled: schedkit.service starts it at boot, not scx_loader.service\n")
     path.write_text('default_sched = "scx_rusty"\ndefault_mode = "Server"')
     assert call("import", "scx_loader", "--dry-run").stderr == ""
     path.write_text('default_sched = "scx_bpfland"\ndefault_mode = "Server"')

@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from schedkit.host.units import RESTARTS
+from schedkit.host.units import ENABLED, RESTARTS
 from schedkit.schedctl.completing import complete_file
 from schedkit.schedctl.durations import ATTACH_SECONDS
 from schedkit.schedctl.enabling import describe_lasted, enable
@@ -37,7 +37,7 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
     The scheduler, its mode and the mode's flags are those of scx_loader's configuration file. If the scheduler does not
     attach, scx_loader is enabled and started again.
     """
-    from schedkit.host.loader import BUILT_IN_VERSION, read_loader, replace_loader
+    from schedkit.host.loader import BUILT_IN_VERSION, LOADER, read_loader, replace_loader
     from schedkit.schedctl.lasting import check_systemd
 
     choice = read_loader(session.machine.root, file)
@@ -66,7 +66,7 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
         lasted = enable(
             session, order, mode=choice.mode, make_way=replace_loader(session.machine.root, session.progress)
         )
-        text = describe_lasted(lasted)
+        text = f"{describe_lasted(lasted)}\n{choice.scheduler} is enabled: {ENABLED} starts it at boot, not {LOADER}"
     session.output.show(
         lambda: {
             "manager": manager,
