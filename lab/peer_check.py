@@ -220,6 +220,10 @@ def check_activation(peer: Peer) -> None:
     expect("scx_loader", peer.ask(LOADER), ("inactive", "disabled"))
     expect("status", peer.read("status")["status"], "running")
     expect("it is the same as before", peer.run(f"cat {SCX}/enable_seq").stdout, before)
+    peer.type(f"systemctl mask {LOADER}")
+    peer.type("scxctl get")
+    expect("scx_loader", peer.ask(LOADER), ("inactive", "masked"))
+    peer.type(f"systemctl unmask {LOADER}")
 
 
 def check_way_back(peer: Peer, catalog: str) -> None:
