@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
-.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster catalog-check docs docs-serve docs-check diagrams demo-record package release-check clean
+.PHONY: help setup check format lock test test-unit test-lowest test-changed test-integration test-e2e fuzz lab demo demo-cluster catalog-check peer-check docs docs-serve docs-check diagrams demo-record package release-check clean
 python := .venv/bin/python
 stage = scripts/stage
 EXAMPLES ?= 20000
@@ -89,6 +89,9 @@ demo-record: setup ## Run both demos and draw them as docs/images/demo.svg and d
 
 catalog-check: setup ## Build every scheduler of the catalog from its crate, run it on kernel 6.12, and write docs/schedctl/schedulers.md (NAMES="scx_rusty …" for some)
 	@$(stage) "catalog check" $(python) -m lab.catalog_check $(NAMES)
+
+peer-check: setup ## Build scx_loader from its crate, run it on kernel 6.12 with systemd and D-Bus, and try `schedctl import scx_loader` on it
+	@$(stage) "peer check" $(python) -m lab.peer_check
 
 package: setup ## Build a release of this commit into dist/: wheel, source, .deb, operator's image, chart, install.yaml (IMG=… names the image; ARCHITECTURES=amd64 leaves arm64 out)
 	@$(stage) package $(python) -m release package $(if $(filter-out file,$(origin IMG)),--image '$(IMG)') $(ARCHITECTURES:%=--architecture %)

@@ -87,6 +87,7 @@ def test_holder_is_the_process_in_the_runtimes_container(machine: Machine) -> No
         "container": container,
         "pod": None,
         "driver": "podman",
+        "unit": None,
     }
     assert said["way"] == {"is": "Way", "text": f"detach BPF link {link}", "link": link}
     assert (said["state"]["state"], said["state"]["ops"]) == ("enabled", "schedkit_fifo")

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schedkit.errors import BadDataError, NotFoundError
+from schedkit.errors import BadDataError, NotFoundError, SchedkitError
+from schedkit.host.model import ProgressReporter
 from schedkit.host.units import is_running
 
 LOADER = "scx_loader.service"
@@ -17,7 +18,56 @@ LOADER_FILES = (
     *("usr/share/scx_loader/config.toml", "usr/share/scx_loader.toml"),
 )
 _TARGETS = ("multi-user.target", "graphical.target", "default.target")
-MODES = ("auto", "gaming", "powersave", "lowlatency", "server")
+MODES = ("auto", "gaming", "powersave", "lowlatency", "server")  # in the order of their numbers in its D-Bus interface
+# The schedulers that this version of scx_loader starts, and its flags for modes that its file does not name; a mode
+# that is not here has none. `make peer-check` asks it.
+BUILT_IN_VERSION = "1.1.3"
+BUILT_IN: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "scx_beerland": {},
+    "scx_bpfland": {
+        "auto": ("-m", "auto"),
+        "gaming": ("-m", "all"),
+        "powersave": ("-s", "20000", "-m", "powersave", "-I", "100", "-t", "100"),
+        "lowlatency": ("-m", "performance", "-w"),
+        "server": ("-s", "20000", "-S"),
+    },
+    "scx_cake": {},
+    "scx_cosmos": {
+        "gaming": ("-s", "700"),
+        "powersave": ("-m", "powersave"),
+        "lowlatency": ("-s", "700", "-m", "performance", "-w"),
+    },
+    "scx_flash": {},
+    "scx_flow": {},
+    "scx_forge": {},
+    "scx_lavd": {
+        "auto": ("--autopilot", "--pinned-slice-us", "500"),
+        "gaming": ("--performance", "--pinned-slice-us", "500"),
+        "powersave": ("--powersave", "--pinned-slice-us", "500"),
+        "lowlatency": ("--performance", "--pinned-slice-us", "500"),
+        "server": (
+            *("--performance", "--slice-min-us", "3000", "--slice-max-us", "10000"),
+            *("--pinned-slice-us", "3000"),
+        ),
+    },
+    "scx_mlfq": {},
+    "scx_p2dq": {
+        "auto": ("--sched-mode", "default"),
+        "gaming": ("--task-slice", "true", "-f", "--sched-mode", "performance"),
+        "powersave": ("--sched-mode", "efficiency"),
+        "lowlatency": ("-y", "-f", "--task-slice", "true"),
+        "server": ("--keep-running",),
+    },
+    "scx_pandemonium": {},
+    "scx_rustland": {},
+    "scx_rusty": {},
+    "scx_tickless": {
+        "gaming": ("-f", "5000", "-s", "5000"),
+        "powersave": ("-f", "50"),
+        "lowlatency": ("-f", "5000", "-s", "1000"),
+        "server": ("-f", "100"),
+    },
+}
 
 
 class LoaderChoice(NamedTuple):
@@ -25,8 +75,9 @@ class LoaderChoice(NamedTuple):
 
     scheduler: str
     mode: str
-    args: tuple[str, ...] | None  # None: the file does not say, and scx_loader's own flags for the mode are used
+    args: tuple[str, ...] | None  # None: neither the file nor BUILT_IN has this scheduler
     origin: str
+    is_built_in: bool = False  # the file does not name `args`
 
 
 def read_loader(root: Path, file: str | None = None) -> LoaderChoice:
@@ -61,7 +112,13 @@ def parse_loader(text: str, origin: str) -> LoaderChoice:
     if not isinstance(scheduler, str) or not scheduler:
         raise BadDataError(f"{origin}: default_sched is not a name: {scheduler!r}")
     mode = _read_mode(table.get("default_mode"), origin)
-    return LoaderChoice(scheduler, mode, _read_flags(table, scheduler, mode, origin), origin)
+    flags = _read_flags(table, scheduler, mode, origin)
+    if flags is not None:
+        return LoaderChoice(scheduler, mode, flags, origin)
+    own = BUILT_IN.get(scheduler)
+    return LoaderChoice(
+        scheduler, mode, None if own is None else own.get(mode, ()), origin, is_built_in=own is not None
+    )
 
 
 def _read_mode(value: object, origin: str) -> str:
@@ -85,19 +142,23 @@ def _read_flags(table: Mapping[str, Any], scheduler: str, mode: str, origin: str
 
 
 @contextmanager
-def replace_loader(root: Path) -> Iterator[None]:
+def replace_loader(root: Path, progress: ProgressReporter) -> Iterator[None]:
     """Stop and disable scx_loader; if what is to take its place does not come, it is as it was before."""
     from schedkit.host.systemd import call
 
     running = is_running(root, LOADER)
     enabled = any(os.path.lexists(root / f"etc/systemd/system/{one}.wants/{LOADER}") for one in _TARGETS)
-    if running or enabled:
-        call("systemctl", "disable", "--now", "--quiet", LOADER)
+    back = [*([("enable", "--quiet")] if enabled else []), *([("start",)] if running else [])]
     try:
+        if back:
+            progress.step(f"stopping and disabling {LOADER}")
+            call("systemctl", "disable", "--now", "--quiet", LOADER)
         yield
     except BaseException:
-        if enabled:
-            call("systemctl", "enable", "--quiet", LOADER)
-        if running:
-            call("systemctl", "start", LOADER)
+        for words in back:
+            progress.step(f"systemctl {words[0]} {LOADER}, as before")
+            try:
+                call("systemctl", *words, LOADER)
+            except SchedkitError as failure:  # what is told in the end is why it was in vain
+                progress.warn(f"{LOADER} is not as before: {failure.message}")
         raise

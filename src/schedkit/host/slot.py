@@ -4,9 +4,12 @@ from schedkit.errors import UnavailableError
 from schedkit.host.errors import SlotTakenError
 from schedkit.host.model import Attachment, Managed, Observed
 from schedkit.kernel.holder import Holder, describe_holder
+from schedkit.kernel.managers import UNITS
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.view import UnreachableRuntime
 from schedkit.unknown import Unknown
+
+DETACH = "schedctl detach"
 
 
 def check_free(observed: Observed, scheduler: str) -> None:
@@ -37,12 +40,18 @@ def taken(observed: Observed, scheduler: str) -> SlotTakenError:
             hint=f"`schedctl switch {scheduler}` replaces it, `schedctl stop {name}` ends it",
         )
     in_pod = isinstance(observed.holder, Holder) and observed.holder.pod
+    advice = advise_ending(observed.holder)
+    ended = f"by `{advice}`" if advice != DETACH else f"where it was started, or by `{DETACH}`"
     return SlotTakenError(
         f"{name_ops(observed.kernel)} is attached already, {describe_holder(observed.holder)}",
-        hint="the cluster runs it: change it there"
-        if in_pod
-        else "end it where it was started, or by `schedctl detach`",
+        hint="the cluster runs it: change it there" if in_pod else f"end it {ended}",
     )
+
+
+def advise_ending(holder: Holder | Unknown | None) -> str:
+    """The command that ends a scheduler which schedctl does not manage, so that it does not come back."""
+    unit = holder.unit if isinstance(holder, Holder) else None
+    return UNITS.get(unit or "", DETACH)
 
 
 def find_attached(observed: Observed) -> Managed | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from schedkit.errors import NoPermissionError
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
-from schedkit.host.slot import find_doubts, name_ops
+from schedkit.host.slot import advise_ending, find_doubts, name_ops
 from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import State
 from schedkit.runtimes.container import ContainerState
@@ -136,7 +136,7 @@ def _judge_foreign(observed: Observed) -> tuple[Summary, str, str]:
     return (
         Summary.ORPHANED_KERNEL_STATE,
         f"{ops} is attached, {describe_holder(holder)}; it is not managed by schedctl.",
-        "schedctl detach",
+        advise_ending(holder),
     )
 
 

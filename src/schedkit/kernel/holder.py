@@ -43,6 +43,7 @@ class Holder(NamedTuple):
     container: str | Unknown | None = None  # the runtime's id for it: 64 hexadecimal digits, or containerd's any word
     pod: str | None = None  # the UID of the Kubernetes pod that it is in, `?` if its cgroup does not tell that
     driver: str | None = None  # the container's runtime; None also where the cgroup does not tell whose it is
+    unit: str | None = None  # the service of systemd that it is in, outside of any container
 
 
 class Registration(NamedTuple):
@@ -68,7 +69,8 @@ def read_holder(root: Path = Path("/"), *, struct_ops: StructOps | None = None) 
             if isinstance(cgroup, Unknown):
                 return Holder(pid, name, registration.link, cgroup)
             driver, container = parse_container(cgroup)
-            return Holder(pid, name, registration.link, container, parse_pod(cgroup), driver)
+            unit = None if container else parse_unit(cgroup)
+            return Holder(pid, name, registration.link, container, parse_pod(cgroup), driver, unit)
     return None
 
 
@@ -83,6 +85,8 @@ def describe_holder(holder: Holder | Unknown | None) -> str:
         where = f"; whether it is in a container could not be read ({holder.container.why})"
     elif holder.container:
         where = f", in the container {holder.container[:12]}"
+    elif holder.unit:
+        where = f" of {holder.unit}"
     if holder.pod:
         where = f", in a Kubernetes pod (UID {holder.pod})"
     return f"by process {holder.pid} ({holder.command}){where}"
@@ -227,6 +231,12 @@ def parse_pod(cgroup: str) -> str | None:
             named = [group.rpartition("pod")[2].replace("_", "-") for group in groups]
             return next((uid for uid in reversed(named) if _is_uid(uid)), "?")
     return None
+
+
+def parse_unit(cgroup: str) -> str | None:
+    """The service of systemd in what /proc/PID/cgroup says; what a person started is in a scope, or in a terminal's."""
+    groups = [line.rpartition("/")[2] for line in cgroup.splitlines()]
+    return next((group for group in groups if group.endswith(".service")), None)
 
 
 def _is_uid(word: str) -> bool:

@@ -4,11 +4,12 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from schedkit.kernel import managers
 from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.config import read_config
 from schedkit.kernel.files import explain, list_pids, read_text
-from schedkit.kernel.holder import describe_holder, read_holder
+from schedkit.kernel.holder import Holder, describe_holder, read_holder
 from schedkit.kernel.state import State, read_state
 from schedkit.unknown import Unknown
 
@@ -18,11 +19,6 @@ _SCHED_EXT = "CONFIG_SCHED_CLASS_EXT"
 BOOT_ANOTHER = f"boot a kernel of {OLDEST_KERNEL} or later built with {_SCHED_EXT}=y"
 _OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", _SCHED_EXT)
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
-_HAND_OVER = "schedctl import scx_loader"
-_MANAGERS = {"scx_loader": _HAND_OVER, "bpfman": "systemctl stop bpfman"}  # by their process
-_SCX = "systemctl disable --now scx"
-_MANAGER_UNITS = {"scx.service": _SCX}  # by their cgroup: the process is the scheduler itself
-_BOOT_UNITS = {"scx_loader.service": _HAND_OVER, "scx.service": _SCX}  # by what is to be started at boot
 _BOOT_TARGETS = ("multi-user.target", "graphical.target", "default.target")
 
 
@@ -273,12 +269,12 @@ def _check_managers(root: Path) -> Check:
         return Check(name, Outcome.UNKNOWN, pids.why)
     for pid in pids:
         command = read_text(root / f"proc/{pid}/comm")
-        if isinstance(command, str) and command in _MANAGERS:
-            found[command] = _MANAGERS[command]
+        if isinstance(command, str) and command in managers.PROCESSES:
+            found[command] = managers.PROCESSES[command]
         cgroup = read_text(root / f"proc/{pid}/cgroup")
         if isinstance(cgroup, str):
-            found |= {unit: stop for unit, stop in _MANAGER_UNITS.items() if f"/{unit}" in cgroup}
-    enabled = {unit: stop for unit, stop in _BOOT_UNITS.items() if _is_enabled(root, unit)}
+            found |= {unit: stop for unit, stop in managers.SCHEDULER_UNITS.items() if f"/{unit}" in cgroup}
+    enabled = {unit: stop for unit, stop in managers.UNITS.items() if _is_enabled(root, unit)}
     if not found and not enabled:
         return Check(name, Outcome.OK, "no other manager of schedulers runs, or is enabled")
     fix = "two managers take the slot from each other: " + "; ".join(dict.fromkeys((found | enabled).values()))
@@ -300,5 +296,7 @@ def _check_slot(root: Path) -> Check:
     if state.state is State.DISABLED:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
-    seen = f"{state.state}: {ops}, {describe_holder(read_holder(root))}"
-    return Check(name, Outcome.WARNING, seen, "schedctl status shows its process; schedctl switch replaces it")
+    holder = read_holder(root)
+    is_foreign = isinstance(holder, Holder) and holder.container is None
+    fix = "schedctl status shows " + ("how to end it" if is_foreign else "its process; schedctl switch replaces it")
+    return Check(name, Outcome.WARNING, f"{state.state}: {ops}, {describe_holder(holder)}", fix)

@@ -40,6 +40,7 @@ HOLDER = {
     "link": "the id of its BPF link",
     "container": "the container it is in, according to its cgroup",
     "pod": "the UID of the Kubernetes pod it is in, ? if its cgroup does not show it; null outside a pod",
+    "unit": "the systemd service it is in; null in a container, and outside a service",
 }
 UNREACHABLE = {
     "driver": "a runtime that could not be asked",

@@ -73,6 +73,7 @@ def holder_fields(holder: Holder | Unknown | None) -> object:
         "link": holder.link,
         "container": plain(holder.container),
         "pod": holder.pod,
+        "unit": holder.unit,
     }
 
 

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import BadDataError, NotFoundError
+from schedkit.errors import BadDataError, NotFoundError, SchedkitError
 from schedkit.host.loader import LoaderChoice, parse_loader, read_loader, replace_loader
 from tests.unit.host.fake_systemd import FakeSystemd
+from tests.unit.host.fakes import FakeProgress
 
 TEXT = """
 default_sched = "scx_bpfland"
@@ -28,9 +29,21 @@ def test_default_scheduler_comes_with_the_flags_of_its_mode() -> None:
     assert (gaming.mode, gaming.args) == ("gaming", ("-m", "performance"))
 
 
-def test_flags_that_the_file_does_not_name_are_unknown() -> None:
-    assert parse_loader(TEXT.replace("LowLatency", "Server"), "x").args is None
-    assert parse_loader('default_sched = "scx_flash"', "x") == LoaderChoice("scx_flash", "auto", None, "x")
+def test_flags_that_the_file_does_not_name_are_those_that_scx_loader_has_built_in() -> None:
+    server = parse_loader(TEXT.replace("LowLatency", "Server"), "x")
+    assert server == LoaderChoice("scx_bpfland", "server", ("-s", "20000", "-S"), "x", is_built_in=True)
+    lavd = parse_loader('default_sched = "scx_lavd"', "x")
+    assert (lavd.mode, lavd.args) == ("auto", ("--autopilot", "--pinned-slice-us", "500"))
+    flash = parse_loader('default_sched = "scx_flash"\ndefault_mode = "Gaming"', "x")
+    assert (flash.args, flash.is_built_in) == ((), True)
+
+
+def test_empty_list_of_flags_is_one() -> None:
+    assert parse_loader(TEXT.replace("LowLatency", "Auto"), "x").args == ()
+
+
+def test_flags_for_a_scheduler_that_scx_loader_does_not_know_are_unknown() -> None:
+    assert parse_loader('default_sched = "scx_own"', "x") == LoaderChoice("scx_own", "auto", None, "x")
 
 
 @pytest.mark.parametrize(
@@ -73,17 +86,45 @@ def test_file_is_looked_for_where_scx_loader_does(tmp_path: Path) -> None:
         read_loader(tmp_path, str(tmp_path / "nothing"))
 
 
-def test_loader_makes_way_and_comes_back_if_that_was_in_vain(systemd: FakeSystemd, tmp_path: Path) -> None:
-    with replace_loader(tmp_path):
-        pass
-    assert systemd.calls == []
-    wants = tmp_path / "etc/systemd/system/graphical.target.wants"
+@pytest.fixture
+def loaded(tmp_path: Path) -> Path:
+    """A root in which scx_loader runs and is enabled."""
+    wants = tmp_path / "root/etc/systemd/system/graphical.target.wants"
     wants.mkdir(parents=True)
     (wants / "scx_loader.service").symlink_to("/x")
-    (tmp_path / "sys/fs/cgroup/system.slice/scx_loader.service").mkdir(parents=True)
-    with replace_loader(tmp_path):
+    (tmp_path / "root/sys/fs/cgroup/system.slice/scx_loader.service").mkdir(parents=True)
+    return tmp_path / "root"
+
+
+BACK = ["systemctl enable --quiet scx_loader.service", "systemctl start scx_loader.service"]
+
+
+def test_loader_that_is_not_there_is_left_alone(systemd: FakeSystemd, tmp_path: Path) -> None:
+    with replace_loader(tmp_path, FakeProgress()):
+        pass
+    assert systemd.calls == []
+
+
+def test_loader_makes_way_and_comes_back_if_that_was_in_vain(systemd: FakeSystemd, loaded: Path) -> None:
+    with replace_loader(loaded, FakeProgress()):
         assert systemd.calls == ["systemctl disable --now --quiet scx_loader.service"]
     assert len(systemd.calls) == 1
-    with pytest.raises(ZeroDivisionError), replace_loader(tmp_path):
+    with pytest.raises(ZeroDivisionError), replace_loader(loaded, FakeProgress()):
         raise ZeroDivisionError
-    assert systemd.calls[2:] == ["systemctl enable --quiet scx_loader.service", "systemctl start scx_loader.service"]
+    assert systemd.calls[2:] == BACK
+
+
+def test_loader_comes_back_though_stopping_it_failed_halfway(systemd: FakeSystemd, loaded: Path) -> None:
+    systemd.fail("disable", "Timeout")
+    with pytest.raises(SchedkitError, match="Timeout"), replace_loader(loaded, FakeProgress()):
+        pytest.fail("it has not made way")
+    assert systemd.calls[1:] == BACK
+
+
+def test_reason_is_told_though_the_loader_does_not_come_back(systemd: FakeSystemd, loaded: Path) -> None:
+    systemd.fail("enable", "Read-only file system")
+    progress = FakeProgress()
+    with pytest.raises(ZeroDivisionError), replace_loader(loaded, progress):
+        raise ZeroDivisionError
+    assert systemd.calls[1:] == BACK
+    assert "scx_loader.service is not as before: systemctl enable" in progress.warnings[0]

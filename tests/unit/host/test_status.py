@@ -45,6 +45,21 @@ def test_foreign_attached_is_orphaned(world: World) -> None:
     assert status.remedy == "schedctl detach"
 
 
+@pytest.mark.parametrize(
+    ("unit", "remedy"),
+    [
+        ("scx_loader.service", "schedctl import scx_loader"),
+        ("scx.service", "systemctl disable --now scx"),
+        ("another.service", "schedctl detach"),
+    ],
+)
+def test_foreign_one_that_another_manager_started_is_handed_over(world: World, unit: str, remedy: str) -> None:
+    world.kernel.attach("foreign", Holder(7, "scx_foreign", unit=unit))
+    status = read_status(world.machine, world.host.runtimes)
+    assert f"process 7 (scx_foreign) of {unit}; it is not managed by schedctl" in status.explanation
+    assert status.remedy == remedy
+
+
 def test_ours_running_without_being_attached_is_detached(world: World) -> None:
     world.runtime.add("scx_a")
     status = read_status(world.machine, world.host.runtimes)

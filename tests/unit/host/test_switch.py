@@ -110,6 +110,10 @@ def test_switch_leaves_a_foreign_scheduler_alone(world: World) -> None:
     with pytest.raises(SlotTakenError, match="process 77") as caught:
         switch(world.host, request(), verify)
     assert "detach" in caught.value.hint
+    world.kernel.holder = Holder(77, "x", unit="scx_loader.service")
+    with pytest.raises(SlotTakenError, match=r"process 77 \(x\) of scx_loader\.service") as caught:
+        switch(world.host, request(), verify)
+    assert caught.value.hint == "end it by `schedctl import scx_loader`"
 
 
 def test_switch_does_not_choose_among_several(world: World, old: Container) -> None:

@@ -38,6 +38,25 @@ def test_holder_is_the_process_with_the_link_of_the_attached_scheduler(root: Pat
     assert read_holder(root, struct_ops=kernel) == Holder(324, "scx_fifo", 1, ID, driver="podman")
 
 
+def test_holder_outside_of_any_container_is_of_its_service(root: Path) -> None:
+    kernel = MadeUpStructOps([Link(1, 4)], {4: make_value("schedkit_fifo")})
+    write_process(root, 324, "scx_fifo", "0::/system.slice/scx_loader.service", {LINK: describe_link(1, 4)})
+
+    holder = read_holder(root, struct_ops=kernel)
+    assert holder == Holder(324, "scx_fifo", 1, unit="scx_loader.service")
+    assert describe_holder(holder) == "by process 324 (scx_fifo) of scx_loader.service"
+
+
+@pytest.mark.parametrize(
+    "cgroup", ["0::/", "0::/user.slice/user-0.slice/session-1.scope", "0::/user.slice/user@0.service/app.slice/x.scope"]
+)
+def test_holder_that_a_person_started_is_of_no_service(root: Path, cgroup: str) -> None:
+    kernel = MadeUpStructOps([Link(1, 4)], {4: make_value("schedkit_fifo")})
+    write_process(root, 324, "scx_fifo", cgroup, {LINK: describe_link(1, 4)})
+
+    assert read_holder(root, struct_ops=kernel) == Holder(324, "scx_fifo", 1)
+
+
 def test_link_of_a_congestion_control_is_not_taken(root: Path) -> None:
     kernel = MadeUpStructOps([Link(1, 4), Link(2, 5)], {4: make_value("schedkit_fifo"), 5: make_value("bpf_cubic")})
     write_process(root, 200, "netd", files={LINK: describe_link(2, 5)})

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from schedkit.kernel import preflight
 from schedkit.kernel.check import Check, Outcome
+from schedkit.kernel.holder import Holder
 from schedkit.kernel.preflight import examine_kernel, examine_node, find_obstacles, parse_version
 from tests.unit.kernel.roots import ATTACHED, FREE, write_files, write_process, write_sched_ext
 
@@ -252,6 +254,15 @@ def test_kernel_without_sched_ext_is_one_error(root: Path) -> None:
     shutil.rmtree(root / "sys/kernel/sched_ext")
     assert examine(root, "kernel.sched_ext").outcome is Outcome.ERROR
     assert examine(root, "kernel.config").outcome is Outcome.NOT_APPLICABLE
+
+
+def test_slot_that_schedctl_may_not_take_is_not_for_switch(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_sched_ext(root, ATTACHED)
+    holder = Holder(464, "scx_bpfland", unit="scx_loader.service")
+    monkeypatch.setattr(preflight, "read_holder", lambda _: holder)
+    check = examine(root, "kernel.slot")
+    assert check.seen == "enabled: schedkit_fifo, by process 464 (scx_bpfland) of scx_loader.service"
+    assert check.fix == "schedctl status shows how to end it"
 
 
 def test_kernel_without_sched_ext_has_no_slot_and_no_functions(root: Path) -> None:

@@ -391,9 +391,18 @@ def test_import_takes_over_what_scx_loader_starts(
     document = read("import", "scx_loader", "--allow-unsigned")
     assert document["applied"] is True
     assert (choose(machine).args, choose(machine).mode) == (("-k", "a b"), "gaming")
+    told = call("import", "scx_loader", "--allow-unsigned")
+    assert told.stdout.endswith("scx_rusty is enabled: schedkit.service starts it at boot, not scx_loader.service\n")
     path.write_text('default_sched = "scx_rusty"\ndefault_mode = "Server"')
+    assert call("import", "scx_loader", "--dry-run").stderr == ""
+    path.write_text('default_sched = "scx_bpfland"\ndefault_mode = "Server"')
     told = call("import", "scx_loader", "--dry-run")
-    assert "has no flags for scx_rusty in server mode" in told.stderr
+    assert told.stderr.endswith("in server mode: those that scx_loader 1.1.3 has built in are taken\n")
+    assert told.stdout.endswith("schedctl enable scx_bpfland -- -s 20000 -S\n")
+    path.write_text('default_sched = "scx_own"')
+    told = call("import", "scx_loader", "--dry-run")
+    assert "warning: " in told.stderr
+    assert "scx_loader 1.1.3 does not know it: it is taken without any" in told.stderr
 
 
 def test_every_name_of_a_unit_is_one_that_the_service_takes() -> None:

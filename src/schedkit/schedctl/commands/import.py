@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from schedkit.host.units import RESTARTS
+from schedkit.host.units import ENABLED, RESTARTS
 from schedkit.schedctl.completing import complete_file
 from schedkit.schedctl.durations import ATTACH_SECONDS
 from schedkit.schedctl.enabling import describe_lasted, enable
@@ -40,16 +40,17 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
     The scheduler, its mode and the flags of that mode are read from scx_loader's configuration file. If the scheduler
     does not attach, scx_loader is enabled and started again.
     """
-    from schedkit.host.loader import read_loader, replace_loader
+    from schedkit.host.loader import BUILT_IN_VERSION, LOADER, read_loader, replace_loader
     from schedkit.schedctl.lasting import check_systemd
 
     choice = read_loader(session.machine.root, file)
     args = choice.args or ()
     line = shlex.join(["schedctl", "enable", choice.scheduler, *(["--", *args] if args else [])])
-    if choice.args is None and choice.mode != "auto":
-        session.progress.warn(
-            f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode: it is taken without any"
-        )
+    missing = f"{choice.origin} has no flags for {choice.scheduler} in {choice.mode} mode"
+    if choice.args is None:
+        session.progress.warn(f"{missing}, and scx_loader {BUILT_IN_VERSION} does not know it: it is taken without any")
+    elif choice.is_built_in and args:
+        session.progress.step(f"{missing}: those that scx_loader {BUILT_IN_VERSION} has built in are taken")
     text = f"{choice.origin}: {choice.scheduler}, {choice.mode} mode; here: {line}"
     if not dry_run:
         session.require_root("import")
@@ -65,8 +66,10 @@ def command(session: Session, manager: str, file: str | None, dry_run: bool) -> 
             restart=f"on-failure:{RESTARTS}",
         )
         session.progress.step(text)
-        lasted = enable(session, order, mode=choice.mode, make_way=replace_loader(session.machine.root))
-        text = describe_lasted(lasted)
+        lasted = enable(
+            session, order, mode=choice.mode, make_way=replace_loader(session.machine.root, session.progress)
+        )
+        text = f"{describe_lasted(lasted)}\n{choice.scheduler} is enabled: {ENABLED} starts it at boot, not {LOADER}"
     session.output.show(
         lambda: {
             "manager": manager,
