@@ -127,6 +127,8 @@ def test_nobody_leaves_before_what_waits_looks_at_the_kernel(monkeypatch: pytest
     cluster.ask(V2)
     cluster.work()
     assert (cluster.waited, cluster.images) == (["n1", "n2"], dict.fromkeys(NODES, V1))
+    pulled = (pod for pod in cluster.objects["pods"].values() if PULL in pod["metadata"]["labels"])
+    assert not [pod for pod in pulled if pod["spec"]["nodeName"] in cluster.waited], "what pulls is gone before"
     cluster.now += timedelta(hours=8)
     cluster.look("one")
     cluster.work()

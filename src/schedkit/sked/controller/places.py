@@ -37,6 +37,7 @@ class Place:
     failed_at: datetime | None = None  # when time alone makes it fail
     pulled: bool = True  # whether the new revision's image is there
     unpullable: str = ""  # why it is not, and will not be
+    arrived: bool = False  # whether the pod of the new revision has come after it, and waits or has waited
     waiting: str = ""  # the revision whose pod is there and waits for the slot
     waits_for: frozenset[str] = frozenset()  # the revisions whose pods are to wait here before it is given to them
     reason: str = ""

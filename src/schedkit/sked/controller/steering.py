@@ -147,7 +147,7 @@ class Steering:
         if revision is None or course.progress.phase in (ROLLING_BACK, ROLLED_BACK, COMPLETE):
             return (), tuple(pod for pod in pullers.values() if not pod.metadata.deletion_timestamp)
         # They go before the old scheduler does: what a kubelet clears away meanwhile would make the gap longer.
-        waiting = {place.name for place in places if target not in (place.revision, place.waiting)}
+        waiting = {place.name for place in places if place.revision != target and not place.arrived}
         pull = tuple(make_pull_pod(revision, node) for node in course.pulls if (target, node) not in pullers)
         drop = (pod for (name, node), pod in pullers.items() if name != target or node not in waiting)
         return pull, tuple(pod for pod in drop if not pod.metadata.deletion_timestamp)
@@ -228,9 +228,9 @@ class Steering:
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
             place = _note_waiting(place, seen, waiter, waits, now)
-            # What waits, or waited, came after the image.
-            is_there = coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter))
-            if claim.owner not in self._without_pulls and not is_there:
+            if coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter)):
+                place = replace(place, arrived=True)
+            elif claim.owner not in self._without_pulls:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
             places.append(place)
         self._seen[claim.identity] = after
