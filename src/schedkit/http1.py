@@ -9,8 +9,11 @@ from io import BufferedIOBase
 
 _LONGEST_LINE = 64 * 1024
 _MOST_HEADERS = 100
+_MOST_INTERIM = 20  # responses before the one that counts
 _LENGTH_DIGITS = 18
 _WITHOUT_BODY = (204, 304)
+_SPACE = " \t"
+_NOT_IN_NAMES = frozenset('"(),/:;<=>?@[\\]{} ')
 
 
 class NotHttpError(ConnectionError):
@@ -33,12 +36,14 @@ class Http1Response:
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
-        version, self.status = self._read_status()
-        self.headers = self._read_headers()  # names in lower case; values of the same name joined by commas
-        while 100 <= self.status < 200:  # something said in between
+        for _ in range(_MOST_INTERIM + 1):
             version, self.status = self._read_status()
-            self.headers = self._read_headers()
-        self._chunked = self._parse_encoding()
+            self.headers = self._read_headers()  # names in lower case; values of the same name joined by commas
+            if not 100 <= self.status < 200:
+                break
+        else:
+            raise NotHttpError(f"more than {_MOST_INTERIM} interim responses")
+        self._chunked = self.status not in _WITHOUT_BODY and self._parse_encoding()
         self._begun = False  # a chunk, so that there is an end of one to be read
         self._left = self._parse_length()  # of the body, or of the present chunk; None: until the server hangs up
         words = self.headers.get("connection", "").lower().split(",")
@@ -95,12 +100,12 @@ class Http1Response:
             if not line:
                 return headers
             if line[0] in " \t" and last:  # the rest of the value before
-                headers[last] = f"{headers[last]} {line.strip()}"
+                headers[last] = f"{headers[last]} {line.strip(_SPACE)}".strip(_SPACE)
                 continue
             name, colon, value = line.partition(":")
-            if not colon or not name or name != name.strip():
+            if not colon or not name or not (name.isascii() and name.isprintable()) or _NOT_IN_NAMES & set(name):
                 raise NotHttpError(f"invalid header {line[:80]!r}")
-            last, value = name.lower(), value.strip()
+            last, value = name.lower(), value.strip(_SPACE)
             headers[last] = f"{headers[last]}, {value}" if last in headers else value
         raise NotHttpError(f"more than {_MOST_HEADERS} headers")
 
@@ -110,7 +115,10 @@ class Http1Response:
             if len(line) < _LONGEST_LINE:
                 raise ConnectionError("the connection was closed without a response")
             raise NotHttpError(f"a line of more than {_LONGEST_LINE} bytes")
-        return line.rstrip(b"\r\n").decode("latin-1")
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        if b"\r" in line or b"\0" in line:  # which some take for the end of a line
+            raise NotHttpError(f"control characters in {line[:80]!r}")
+        return line.decode("latin-1")
 
     def _parse_encoding(self) -> bool:
         """Whether the body comes in chunks."""
@@ -134,7 +142,7 @@ class Http1Response:
     def _begin_chunk(self) -> None:
         if self._begun and self._read_line():
             raise NotHttpError("a chunk is longer than it says")
-        size = self._read_line().partition(";")[0].strip()
+        size = self._read_line().partition(";")[0].strip(_SPACE)
         if not 0 < len(size) <= _LENGTH_DIGITS or any(digit not in "0123456789abcdefABCDEF" for digit in size):
             raise NotHttpError(f"invalid chunk size {size[:40]!r}")
         self._begun, self._left = True, int(size, 16)

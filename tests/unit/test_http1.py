@@ -52,6 +52,13 @@ WRONG = {
     "a header with a space in front of its colon": HEAD + b"Content-Length : 5\r\n\r\nhello",
     "a header without a name": HEAD + b": 5\r\n\r\nhello",
     "the rest of a header that is none": HEAD + b" 5\r\nContent-Length: 5\r\n\r\nhello",
+    "a header with a name that is none": HEAD + b"X\0Y: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "a header with a space in its name": HEAD + b"X Y: 5\r\nContent-Length: 5\r\n\r\nhello",
+    "half a line end in a header": HEAD + b"X: y\rContent-Length: 4\r\nContent-Length: 5\r\n\r\nhello",
+    "a line that ends twice": HEAD + b"Content-Length: 5\r\r\n\r\nhello",
+    "a length behind a space that is none": HEAD + b"Content-Length: \xa05\r\n\r\nhello",
+    "an encoding behind a space that is none": HEAD + b"Transfer-Encoding: \x0bchunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    "interim responses without end": b"HTTP/1.1 102 Processing\r\n\r\n" * 1000 + HEAD + b"Content-Length: 0\r\n\r\n",
     "a chunk of less than nothing": HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n",
 }
 
@@ -157,3 +164,9 @@ def test_request_for_what_cannot_be_written_is_refused(target: str) -> None:
         format_request("GET", target, {}, None)
     with pytest.raises(ConnectionError):
         format_request("GET", "/", {"X-A": f"{target}\n"}, None)
+
+
+@pytest.mark.parametrize("status", [b"204 No Content", b"304 Not Modified"])
+def test_response_without_a_body_has_no_chunks_whatever_it_says(status: bytes) -> None:
+    answer = open_answer(b"HTTP/1.1 " + status + b"\r\nTransfer-Encoding: chunked\r\n\r\n")
+    assert (answer.read(10), answer.is_done()) == (b"", True)

@@ -13,7 +13,7 @@ from schedkit.images.failures import FailedRequestError, explain_failure
 from schedkit.images.reference import HUB
 from schedkit.images.refusals import explain_refusal
 from schedkit.images.settings import is_loopback
-from schedkit.images.transport import Answer, Response, Transport, is_same_origin
+from schedkit.images.transport import Answer, BrokenStreamError, Response, Transport, is_same_origin
 
 HUB_API = "registry-1.docker.io"
 LARGEST_REFUSAL = 64 * 1024
@@ -86,7 +86,10 @@ class RegistryClient:
         response = self._send(endpoint, url, about, headers, send)
         if response.status in (200, 206):
             return response
-        body = response.read(LARGEST_REFUSAL)[:LARGEST_REFUSAL]
+        try:
+            body = response.read(LARGEST_REFUSAL)[:LARGEST_REFUSAL]
+        except BrokenStreamError:  # the status says enough
+            body = b""
         raise self.explain(endpoint, Answer(response.url, response.status, response.headers, body), about)
 
     def explain(self, endpoint: Endpoint, answer: Answer, about: str) -> Exception:

@@ -38,10 +38,10 @@ def parse_proxy(url: str, authority: str) -> Proxy:
 
     try:
         parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        usual = {"http": 80, "https": 443}[parts.scheme]
         if not parts.hostname:
             raise ValueError("it has no host")
-        return Proxy(parts.scheme, parts.hostname, port, _make_login(parts.username, parts.password))
+        return Proxy(parts.scheme, parts.hostname, parts.port or usual, _make_login(parts.username, parts.password))
     except (ValueError, KeyError) as error:  # their words may have the password in them
         raise UsageError(
             f"the proxy for {authority} is not a URL that can be used",

@@ -20,6 +20,7 @@ ATTEMPTS = 4
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 20.0  # a server that asks for more is told to the user instead
 MOST_REDIRECTS = 5
+LONGEST_HOST = 255
 DOCUMENT_SECONDS = 60.0  # for a whole document, however slowly it drips
 PIECE = 256 * 1024
 SHORT_BODY = 64 * 1024
@@ -84,19 +85,18 @@ class Response:
 
     def read(self, limit: int) -> bytes:
         """The whole body if it has at most `limit` bytes; otherwise one more than that."""
-        parts, size = [], 0
+        content = bytearray()  # a list of pieces would take much more memory when each has a byte or two
         deadline = self._transport.clock() + DOCUMENT_SECONDS
         try:
             for piece in self.pieces(deadline):
-                parts.append(piece)
-                size += len(piece)
-                if size > limit:
+                content += piece
+                if len(content) > limit:
                     break
                 if self._transport.clock() > deadline:
                     raise BrokenStreamError(f"it is incomplete after {DOCUMENT_SECONDS:.0f} s")
         finally:
             self.close()
-        return b"".join(parts)[: limit + 1]
+        return bytes(content[: limit + 1])
 
     def discard(self) -> None:
         """Be done with it: a short body is read, so that the connection can be used again."""
@@ -161,7 +161,7 @@ class Transport:
             except BrokenStreamError as error:
                 if attempt == ATTEMPTS - 1 or not error.broken:
                     raise _broken(about, response.url, error) from error
-                self._sleep(FIRST_PAUSE * 2**attempt)
+                self._sleep(min(FIRST_PAUSE * 2**attempt, self.check_time()))
                 continue
             if len(body) > limit:
                 raise BadDataError(
@@ -202,7 +202,13 @@ class Transport:
             host, _ = there.hostname, there.port
         except ValueError:
             host = None
-        if not host or there.scheme not in ("http", "https") or there.username is not None:
+        if (
+            not host
+            or there.scheme not in ("http", "https")
+            or there.username is not None
+            or len(host) > LONGEST_HOST
+            or not there.netloc.isprintable()
+        ):
             raise BadDataError(f"{about}: {_host(url)} points to {target[:200]!r}, which is not a usable URL")
         if there.scheme == "https" or there.netloc in self.settings.insecure:
             return joined

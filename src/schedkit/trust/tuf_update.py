@@ -53,14 +53,14 @@ class _Fetcher(FetcherInterface):
     def _fetch(self, url: str) -> Iterator[bytes]:
         try:
             response = self._transport.send(url, {})
+            if response.status == 200:
+                return self._read(response)
+            response.discard()
         except NoAnswerError as error:  # the time for all of them is over
             raise DownloadError(error.message) from error
         except FailedRequestError as error:
             raise DownloadError(explain_failure("TUF", url, error).message) from error
-        if response.status != 200:
-            response.discard()
-            raise DownloadHTTPError(f"HTTP {response.status}", response.status)
-        return self._read(response)
+        raise DownloadHTTPError(f"HTTP {response.status}", response.status)
 
     def _read(self, response: Response) -> Iterator[bytes]:
         try:

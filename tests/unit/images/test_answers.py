@@ -2,13 +2,18 @@
 
 import socket
 import threading
+import tracemalloc
+from collections.abc import Iterator
 from contextlib import suppress
+from urllib.parse import urlsplit
 
 import pytest
 
-from schedkit.errors import BadDataError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.images.blobs import stream_blob
 from schedkit.images.oci import Descriptor
+from schedkit.images.reference import parse_reference
+from schedkit.images.registry import Registry
 from schedkit.images.settings import RegistrySettings
 from schedkit.images.transport import Response, Transport
 
@@ -76,4 +81,64 @@ def test_nonsense_in_retry_after_is_no_reason_to_fail(words: str) -> None:
     with OneAnswer(head.encode()) as url:
         assert transport.fetch(url, about="it", limit=10).status == 503
     assert all(nap <= 20 for nap in naps)
+    transport.close()
+
+
+@pytest.fixture
+def transport() -> Iterator[Transport]:
+    transport = Transport(RegistrySettings(), environ={}, sleep=lambda _: None)
+    yield transport
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [("404 Not Found", NotFoundError), ("503 Unavailable", UnavailableError), ("418 No", BadDataError)],
+)
+def test_refusal_that_breaks_off_is_told_by_its_status(status: str, error: type[SchedkitError]) -> None:
+    head = f"HTTP/1.1 {status}\r\nContent-Length: 100\r\nConnection: close\r\n\r\nhalf"
+    with OneAnswer(head.encode()) as url:
+        registry = Registry(environ={}, sleep=lambda _: None)
+        with pytest.raises(error):
+            list(registry.fetch_blob(parse_reference(f"{urlsplit(url).netloc}/it:1"), BLOB))
+        registry.close()
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "https://127.0.0.1\0.example/",
+        "https://a\x7fb.example/",
+        f"https://{'a' * 60_000}/",
+        f"https://{'a.' * 200}example/",
+    ],
+    ids=["a zero byte", "a control character", "a long name", "many labels"],
+)
+def test_redirect_to_what_is_no_host_is_refused(transport: Transport, location: str) -> None:
+    head = f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    with OneAnswer(head.encode()) as url, pytest.raises(BadDataError, match=r"not a usable URL|not HTTP"):
+        transport.fetch(url, about="it", limit=10)
+
+
+def test_document_in_tiny_chunks_takes_no_more_memory_than_another(transport: Transport) -> None:
+    size = 60_000
+    body = b"2\r\nok\r\n" * (size // 2) + b"0\r\n\r\n"
+    with OneAnswer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + body) as url:
+        tracemalloc.start()
+        try:
+            assert len(transport.fetch(url, about="it", limit=size).body) == size
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert most < 8 * size
+
+
+def test_pause_before_another_attempt_ends_at_the_limit() -> None:
+    naps: list[float] = []
+    times = iter([0.0, *[0.9] * 1000])
+    transport = Transport(RegistrySettings(), environ={}, sleep=naps.append, clock=lambda: next(times))
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n"
+    with OneAnswer(head + b"half") as url, pytest.raises(NoAnswerError), transport.limit(1, "it"):
+        transport.fetch(url, about="it", limit=10)
+    assert max(naps) < 0.2
     transport.close()

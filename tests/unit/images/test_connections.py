@@ -78,6 +78,7 @@ def test_a_file_of_authorities_that_is_not_there_or_is_none_is_an_error(tmp_path
         "http://proxy.example:99999",
         "http://user:secret@",
         "socks5://user:secret@proxy.example",
+        "socks5://user:secret@proxy.example:1080",
         "http://user:secret\udcff@proxy.example",
     ],
 )

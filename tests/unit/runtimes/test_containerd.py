@@ -274,6 +274,12 @@ def test_pieces_are_even_and_lose_nothing(sizes: list[int], monkeypatch: pytest.
     assert all(messages)
 
 
+def test_tiny_pieces_are_not_held_until_they_are_many() -> None:
+    messages = list(blobs.gather([b"ok"] * 5000))
+    assert b"".join(b"".join(pieces) for pieces in messages) == b"ok" * 5000
+    assert max(map(len, messages)) <= 1024
+
+
 @given(st.integers(0, 2**62), st.lists(st.binary(max_size=300), min_size=1))
 def test_piece_is_sent_as_protobuf_would(offset: int, pieces: list[bytes]) -> None:
     sent = m.WriteContentRequest.FromString(blobs.format_write(offset, pieces))

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from schedkit.sked.controller.attachment import judge
+from schedkit.sked.controller.failures import is_waiting
 from schedkit.sked.controller.objects import WAIT, Pod
 from tests.unit.sked_controller import reporting
 from tests.unit.sked_controller.cluster import Cluster
@@ -335,3 +336,51 @@ def test_revision_that_failed_does_not_wait_for_somebody_elses_scheduler_to_leav
     cluster.work()
     assert cluster.images == dict.fromkeys(NODES, V1)
     assert not cluster.work()
+
+
+RUNS = {"running": {"startedAt": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("status", "initialized", "waits"),
+    [
+        ({"started": False, "state": RUNS}, "False", True),
+        ({"started": True, "state": RUNS}, "True", False),
+        ({"started": True, "state": RUNS}, "False", True),
+        ({"started": False, "state": {"terminated": {"exitCode": 0}}}, "True", False),
+        ({"started": False, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}, "False", False),
+    ],
+    ids=["a probe that runs", "a probe that ended", "an init container", "its end", "a sidecar that ends"],
+)
+def test_pod_waits_by_a_probe_or_as_older_operators_made_it_by_an_init_container(
+    status: dict[str, Any], initialized: str, waits: bool
+) -> None:
+    """A kubelet says of an init container without a probe that it has started, as long as it runs."""
+    condition = {"type": "Initialized", "status": initialized}
+    document = {
+        "metadata": {"name": "pod", "namespace": "default"},
+        "status": {"conditions": [condition], "initContainerStatuses": [{"name": WAIT} | status]},
+    }
+    assert is_waiting(msgspec.convert(document, Pod)) is waits
+
+
+def test_rollout_goes_on_where_pods_of_an_older_operator_wait() -> None:
+    class Older(Waiting):
+        def _wait(self, pod: dict[str, Any], node: str) -> None:
+            if "initContainerStatuses" in pod["status"]:
+                return
+            super()._wait(pod, node)
+            status = self.get("pods", pod["metadata"]["name"])["status"]
+            if init := status.get("initContainerStatuses"):
+                held = {"type": "Initialized", "status": "False"}
+                said = {"initContainerStatuses": [init[0] | {"started": True}], "conditions": [held]}
+                self.change("pods", pod["metadata"]["name"], status=status | said)
+
+    cluster = make_waiting(Older)
+    cluster.ask(V2, **SLOW)
+    cluster.work()
+    _, waiting = find_pods(cluster, "n2")
+    assert is_waiting(msgspec.convert(cluster.get("pods", waiting["metadata"]["name"]), Pod))
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    assert (cluster.images, cluster.most_idle) == (dict.fromkeys(NODES, V2), 1)

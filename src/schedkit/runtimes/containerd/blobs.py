@@ -14,6 +14,7 @@ from schedkit.runtimes.containerd import messages_pb2 as m
 from schedkit.runtimes.containerd.calls import AlreadyThereError, ContainerdClient
 
 PIECE_BYTES = 2 << 20
+MOST_PIECES = 1024  # in one message: a registry may send a byte at a time, and each takes memory of its own
 _DATA = bytes((m.WriteContentRequest.DATA_FIELD_NUMBER << 3 | 2,))  # how the field begins
 STALL_SECONDS = 120.0  # how long containerd may take for one piece, or for the commit of a whole layer
 
@@ -136,14 +137,14 @@ class BlobWrite:
 
 
 def gather(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """The same bytes, together PIECE_BYTES or a little more at a time: each message costs a round through gRPC."""
+    """The same bytes, about PIECE_BYTES together: each message costs a round through gRPC."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
         for start in range(0, len(piece), PIECE_BYTES):
             held.append(piece[start : start + PIECE_BYTES])  # the piece itself, if it is no longer
             size += len(held[-1])
-            if size >= PIECE_BYTES:
+            if size >= PIECE_BYTES or len(held) >= MOST_PIECES:
                 yield held
                 held, size = [], 0
     if held:

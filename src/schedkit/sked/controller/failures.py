@@ -6,7 +6,15 @@ from datetime import datetime, timedelta
 
 from schedkit.sked.api.kubernetes import NODE_NAME_FIELD
 from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.objects import WAIT, ContainerStatus, Pod, StateRunning, StateTerminated, StateWaiting
+from schedkit.sked.controller.objects import (
+    INITIALIZED,
+    WAIT,
+    ContainerStatus,
+    Pod,
+    StateRunning,
+    StateTerminated,
+    StateWaiting,
+)
 from schedkit.sked.kube.objects import Key
 
 PULL = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
@@ -114,9 +122,13 @@ def is_waiting(pod: Pod) -> bool:
 
 
 def find_waiting(pod: Pod) -> StateRunning | None:
-    """What runs in a pod that waits for the kernel's slot; None when it does not wait, or no longer."""
-    statuses = (status for status in pod.status.init_container_statuses if status.name == WAIT and not status.started)
-    waiting = next((status.state.running for status in statuses), None)
+    """What runs in a pod that waits for the kernel's slot; None when it does not wait, or no longer.
+
+    A pod of an older operator waits with a plain init container: that counts as started for as long as it runs.
+    """
+    held = any(found.type == INITIALIZED and found.status == "False" for found in pod.status.conditions)
+    statuses = (status for status in pod.status.init_container_statuses if status.name == WAIT)
+    waiting = next((status.state.running for status in statuses if held or not status.started), None)
     return None if is_running(pod) else waiting
 
 
