@@ -101,6 +101,9 @@ def test_manager_is_deployed_as_described(cluster: Cluster) -> None:
         ("/readyz", 8081),
     ]
     assert [(probe["initialDelaySeconds"], probe["periodSeconds"]) for probe in probes] == [(15, 20), (5, 10)]
+    startup = container["startupProbe"]
+    assert startup["httpGet"]["path"] == "/healthz"
+    assert startup["periodSeconds"] * startup["failureThreshold"] == 300, "a slow start is not cut short"
 
 
 def test_agent_is_deployed_on_every_node_without_any_privilege(cluster: Cluster) -> None:

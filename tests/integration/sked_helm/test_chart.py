@@ -189,7 +189,7 @@ def test_manager_is_started_with_what_the_values_say(helm: Helm) -> None:
         "--log-format=json",
     ]
     manager.make_context("sked manager", container["args"])  # and it takes all of them
-    for probe in ("livenessProbe", "readinessProbe"):
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["port"] == 9081
     assert container["volumeMounts"] == [
         {"name": "metrics-certificate", "mountPath": "/etc/sked/metrics", "readOnly": True}
