@@ -4,7 +4,6 @@ Run as `python -m bench.trust` in the repository; README.md beside it says what 
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -56,11 +55,12 @@ def make_case(
     sign(cosign, sigstore, image, pair[0] if pair else None)
     policy = folder / f"policy-{cosign.series}-{'keyed' if pair else 'keyless'}.yaml"
     if pair:
-        policy.write_text(json.dumps({"keys": [{"path": str(pair[1])}]}))
+        policy.write_text(f"keys:\n  - path: {pair[1]}\n")
         options = ["--key", str(pair[1]), "--insecure-ignore-tlog=true"]
     else:
-        identity = {"issuer": ISSUER, "subject": SUBJECT}
-        policy.write_text(json.dumps({"identities": [identity], "trustedRoot": str(sigstore.trusted_root)}))
+        policy.write_text(
+            f"identities:\n  - issuer: {ISSUER}\n    subject: {SUBJECT}\ntrustedRoot: {sigstore.trusted_root}\n"
+        )
         options = ["--certificate-identity", SUBJECT, "--certificate-oidc-issuer", ISSUER]
         options += ["--insecure-ignore-sct=true"]  # the virtual sigstore has no log of certificates
     question, settings = cosign.ask(image, *options, root=sigstore.trusted_root)

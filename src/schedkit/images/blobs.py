@@ -9,7 +9,7 @@ from schedkit.images.oci import Descriptor
 from schedkit.images.transport import BrokenStreamError, Response
 
 MOST_RESUMES = 8
-_CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/(?:[0-9]{1,18}|\*)")
+_CONTENT_RANGE = r"bytes ([0-9]{1,18})-[0-9]{1,18}/(?:[0-9]{1,18}|\*)"
 
 # Opens the blob from an offset on; 206 or 200, other answers are errors already.
 Open = Callable[[int], Response]
@@ -30,7 +30,7 @@ def stream_blob(open_at: Open, blob: Descriptor, about: str, *, checked: bool = 
             for piece in _rest(response, received, about):
                 received += len(piece)
                 if received > blob.size:
-                    raise BadDataError(f"{about}: {blob.digest} goes on after its {blob.size} bytes")
+                    raise BadDataError(f"{about}: {blob.digest} continues after its {blob.size} bytes")
                 if hasher:
                     hasher.update(piece)
                 if received == blob.size:
@@ -50,7 +50,7 @@ def _rest(response: Response, offset: int, about: str) -> Iterator[bytes]:
     """What comes after `offset`, also from a server that knows no ranges and starts at the beginning."""
     skip = offset
     if response.status == 206:
-        start = _CONTENT_RANGE.match(response.headers.get("content-range", ""))
+        start = re.match(_CONTENT_RANGE, response.headers.get("content-range", ""))
         if not start or int(start[1]) != offset:
             raise BadDataError(f"{about}: the registry sent another part of a blob than the one asked for")
         skip = 0

@@ -19,7 +19,7 @@ HUB_API = "registry-1.docker.io"
 LARGEST_REFUSAL = 64 * 1024
 MOST_PAGES = 200
 LONGEST_LINK = 4096
-_NEXT = re.compile(r'<([^>]*)>\s*;[^,]*\brel="?next"?')
+_NEXT = r'<([^>]*)>\s*;[^,]*\brel="?next"?'
 
 Sent = TypeVar("Sent", Answer, Response)
 
@@ -64,10 +64,10 @@ class RegistryClient:
     def fetch_rest(self, endpoint: Endpoint, first: Answer, *, about: str, limit: int) -> Iterator[Answer]:
         """The pages that follow a first one, as its Link header names the next."""
         page, seen = first, {first.url}
-        while found := _NEXT.search(page.headers.get("link", "")[:LONGEST_LINK]):
+        while found := re.search(_NEXT, page.headers.get("link", "")[:LONGEST_LINK]):
             url = self._transport.follow(page.url, found[1], about)
             if not is_same_origin(url, page.url):
-                raise BadDataError(f"{about}: {endpoint.registry} says that its list goes on at another server")
+                raise BadDataError(f"{about}: {endpoint.registry} continues its list on another server")
             if url in seen or len(seen) >= MOST_PAGES:
                 raise BadDataError(f"{about}: the list of {endpoint.registry} does not end")
             seen.add(url)

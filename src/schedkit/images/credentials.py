@@ -17,7 +17,7 @@ HUB_HOST = "index.docker.io/"
 HUB_SERVER = f"https://{HUB_HOST}v1/"  # what docker calls its hub in these files
 HELPER_SECONDS = 15.0
 LARGEST_FILE = 1 << 20
-_HELPER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_HELPER = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 
 
 class Found(NamedTuple):
@@ -153,7 +153,7 @@ def _ask_helper(name: str, key: str, environ: Mapping[str, str]) -> Credentials 
     import subprocess
 
     program = f"docker-credential-{name}"
-    if not _HELPER.fullmatch(name):
+    if not re.fullmatch(_HELPER, name):
         raise _Problem(f"{name!r} is not the name of a credential helper")
     server = HUB_SERVER if key == HUB else key
     try:

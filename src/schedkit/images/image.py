@@ -1,8 +1,7 @@
 """A resolved image: a reference pinned to digests, its manifest and configuration, and the way to its bytes."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from schedkit.images.oci import Descriptor, Source
 from schedkit.images.reference import Reference
@@ -22,14 +21,19 @@ class Platform(NamedTuple):
         return "/".join(part for part in (self.os, self.architecture, self.variant) if part)
 
 
-@dataclass(frozen=True)
 class Signable:
-    """What a reference names, an index or a manifest: what can be signed, for whatever platform."""
+    """What a reference names, an index or a manifest: what can be signed, for whatever platform.
 
-    registry: "Registry" = field(repr=False, compare=False)
-    source: Reference
-    digest: str  # of what the reference names: an index or a manifest
-    manifests: Sequence[tuple[Descriptor, bytes]] = field(repr=False)
+    No dataclass: to import those, and to make these two, would be a tenth of `schedctl verify`.
+    """
+
+    def __init__(
+        self, registry: "Registry", source: Reference, digest: str, manifests: Sequence[tuple[Descriptor, bytes]]
+    ) -> None:
+        self.registry: Final = registry
+        self.source: Final = source
+        self.digest: Final = digest  # of what the reference names: an index or a manifest
+        self.manifests: Final = manifests
 
     @property
     def reference(self) -> str:
@@ -47,15 +51,31 @@ class Signable:
         return self.manifests[-1][0]
 
 
-@dataclass(frozen=True)
 class Image(Signable):
     """What a reference names and one platform's manifest in it. Fulfils oci.Content."""
 
-    config: Descriptor
-    layers: Sequence[Descriptor]
-    platform: Platform
-    platforms: tuple[Platform, ...]  # all that the index offers
-    labels: Mapping[str, str]
+    def __init__(
+        self,
+        registry: "Registry",
+        source: Reference,
+        digest: str,
+        manifests: Sequence[tuple[Descriptor, bytes]],
+        config: Descriptor,
+        layers: Sequence[Descriptor],
+        platform: Platform,
+        platforms: tuple[Platform, ...],
+        labels: Mapping[str, str],
+    ) -> None:
+        super().__init__(registry, source, digest, manifests)
+        self.config: Final = config
+        self.layers: Final = layers
+        self.platform: Final = platform
+        self.platforms: Final = platforms  # all that the index offers
+        self.labels: Final = labels
+
+    def pin(self) -> "Image":
+        """The same, with its digest in its reference."""
+        return Image(**(vars(self) | {"source": self.source._replace(digest=self.digest)}))
 
     @property
     def size(self) -> int:

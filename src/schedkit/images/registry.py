@@ -28,7 +28,6 @@ from schedkit.images.oci import INDEXES, MANIFESTS, BadMirrorError, Descriptor, 
 from schedkit.images.platforms import choose, fits, is_attestation, read_platform
 from schedkit.images.reference import DEFAULT_TAG, Reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
-from schedkit.images.tags import sort_tags
 from schedkit.images.transport import Response, Transport
 
 LARGEST_MANIFEST = 4 << 20
@@ -69,6 +68,8 @@ class Registry:
 
     def fetch_tags(self, reference: Reference) -> list[str]:
         """All tags of a repository, through all pages, newest version first (latest before all)."""
+        from schedkit.images.tags import sort_tags
+
         about = reference.repository
 
         def ask(endpoint: Endpoint) -> list[str]:

@@ -1,24 +1,25 @@
 """What the user says about registries, and which hosts may be spoken to without TLS."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from typing import Final
 
 
-@dataclass(frozen=True)
 class RegistrySettings:
     """What the user says about registries; TLS is verified everywhere else."""
 
-    # host[:port] for which plain HTTP or any certificate will do; loopback always may
-    insecure: frozenset[str] = frozenset()
-    mirrors: Mapping[str, Sequence[str]] = field(default_factory=dict)  # registry → where to look before it, in order
-    ca_file: str | None = None  # beside the system's
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        insecure: frozenset[str] = frozenset(),
+        mirrors: Mapping[str, Sequence[str]] = {},
+        ca_file: str | None = None,
+    ) -> None:
         from schedkit.images.reference import normalize_registry
 
-        mirrors = {normalize_registry(name): places for name, places in self.mirrors.items()}
-        object.__setattr__(self, "insecure", frozenset(map(normalize_registry, self.insecure)))
-        object.__setattr__(self, "mirrors", mirrors)
+        # host[:port] for which plain HTTP or any certificate will do; loopback always may
+        self.insecure: Final = frozenset(map(normalize_registry, insecure))
+        # registry → where to look before it, in order
+        self.mirrors: Final = {normalize_registry(name): places for name, places in mirrors.items()}
+        self.ca_file: Final = ca_file  # beside the system's
 
     def list_repositories(self, registry: str, path: str) -> list[tuple[str, str]]:
         """Where to look for a repository, as registry and path: its mirrors in order, and at last itself."""

@@ -12,6 +12,7 @@ from schedkit.trust.evidence import Evidence
 from schedkit.trust.simplesigning import LARGEST_PAYLOAD, LAYER, SIGNATURES, parse_simple_signature
 
 MOST_TRIED = 100
+EMPTY = "application/vnd.oci.empty.v1+json"
 
 
 class Candidate(NamedTuple):
@@ -70,8 +71,9 @@ def _find_referrers(image: Signable, digest: str) -> Iterator[Candidate]:
         yield _broken(f"what refers to {digest}", digest, error)
         return
     for referrer in referrers:
-        # Some lists leave the artifact type out; then the artefact's own layers tell.
-        may_be = referrer.artifact_type in ("", SIGNATURES) or referrer.artifact_type.startswith(PREFIX)
+        # Some lists leave the artifact type out, or give that of the artefact's empty configuration, as cosign 3.1.1
+        # does where it writes the list itself; then the artefact's own layers tell.
+        may_be = referrer.artifact_type in ("", EMPTY, SIGNATURES) or referrer.artifact_type.startswith(PREFIX)
         if may_be and referrer.annotations.get(PREDICATE_ANNOTATION, SIGN) == SIGN:
             yield from _find_referring(image, digest, referrer)
 

@@ -2,8 +2,11 @@
 
 import base64
 import hashlib
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from schedkit.trust.curve_keys import HEADERS, encode_curve_key, parse_curve_key
+from schedkit.trust.reading import MalformedError, decode_pem
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -12,20 +15,25 @@ if TYPE_CHECKING:
 
 SMALLEST_RSA = 2048
 LARGEST_RSA = 8192  # checking takes longer with each bit
-CURVES = ("secp256r1", "secp384r1", "secp521r1")
 
 
 class KeyProblem(ValueError):
     """Why something is not a key that we take."""
 
 
-@dataclass(frozen=True)
 class VerificationKey:
     """A key that a policy names."""
 
-    path: str  # as the policy writes it
-    fingerprint: str  # SHA256:…, as OpenSSH writes one, of the key in DER
-    public: "PublicKey" = field(repr=False, compare=False)
+    def __init__(self, path: str, fingerprint: str, public: "PublicKey") -> None:
+        self.path: Final = path  # as the policy writes it
+        self.fingerprint: Final = fingerprint  # SHA256:…, as OpenSSH writes one, of the key in DER
+        self.public: Final = public
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VerificationKey) and str(other) == str(self)
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
 
     def __str__(self) -> str:
         return f"key {self.fingerprint} ({self.path})"
@@ -34,17 +42,38 @@ class VerificationKey:
 def parse_key(data: bytes, path: str) -> VerificationKey:
     """A public key in PEM; KeyProblem for what is none, or none that we take."""
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
     if b"PRIVATE KEY" in data:
         raise KeyProblem("it is a private key; use the public key (cosign.pub), and keep this one secret")
     try:
-        public = check_key(load_pem_public_key(data))
+        public = check_key(_load_pem(data))
     except KeyProblem:
         raise
     except (ValueError, UnsupportedAlgorithm) as error:
         raise KeyProblem("it is not a public key in PEM") from error
     return VerificationKey(path, make_fingerprint(encode_key(public)), public)
+
+
+def load_key(der: bytes) -> object:
+    """A public key in DER, of any kind; ValueError or UnsupportedAlgorithm if it is none."""
+    key = parse_curve_key(der)
+    if key is not None:
+        return key
+    from cryptography.hazmat.primitives.serialization import load_der_public_key
+
+    return load_der_public_key(der)
+
+
+def _load_pem(data: bytes) -> object:
+    """A public key in PEM: as cosign writes it, or in any other way that cryptography takes."""
+    with suppress(MalformedError):
+        der = decode_pem(data, "PUBLIC KEY")
+        key = parse_curve_key(der) if der else None
+        if key is not None:
+            return key
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    return load_pem_public_key(data)
 
 
 def check_key(key: object) -> "PublicKey":
@@ -53,7 +82,7 @@ def check_key(key: object) -> "PublicKey":
 
     match key:
         case ec.EllipticCurvePublicKey():
-            if key.curve.name not in CURVES:
+            if key.curve.name not in HEADERS:
                 raise KeyProblem(f"its curve is {key.curve.name}, and only P-256, P-384 and P-521 are taken")
             return key
         case rsa.RSAPublicKey():
@@ -67,6 +96,10 @@ def check_key(key: object) -> "PublicKey":
 
 def encode_key(key: "PublicKey") -> bytes:
     """Encode a key in DER: the same key gives the same bytes, whatever file it came from."""
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+
+    if isinstance(key, EllipticCurvePublicKey):
+        return encode_curve_key(key)
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     return key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

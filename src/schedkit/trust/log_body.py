@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from schedkit.trust.errors import bad_signature
 from schedkit.trust.evidence import Evidence
-from schedkit.trust.reading import Fields, MalformedError, decode_base64, parse_object
+from schedkit.trust.reading import Fields, MalformedError, decode_base64, decode_pem, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def _read_hashedrekord_1(spec: Fields, evidence: Evidence) -> Bound:
     return (
         _hash(digest.text("algorithm"), evidence.message).hex() == digest.text("value"),
         signature.bytes("content") == evidence.signature,
-        [decode_pem(signature.inner("publicKey").bytes("content"))],
+        [_decode_signer(signature.inner("publicKey").bytes("content"))],
     )
 
 
@@ -61,7 +61,7 @@ def _read_dsse(spec: Fields, evidence: Evidence) -> Bound:
     return (
         _hash(digest.text("algorithm"), evidence.payload).hex() == digest.text("value"),
         [one.bytes("signature") for one in signatures] == [evidence.signature],
-        [decode_pem(one.bytes("verifier")) for one in signatures],
+        [_decode_signer(one.bytes("verifier")) for one in signatures],
     )
 
 
@@ -76,7 +76,7 @@ def _read_intoto(spec: Fields, evidence: Evidence) -> Bound:
     return (
         _hash(digest.text("algorithm"), evidence.payload).hex() == digest.text("value"),
         found == [evidence.signature],
-        [decode_pem(one.bytes("publicKey")) for one in signatures],
+        [_decode_signer(one.bytes("publicKey")) for one in signatures],
     )
 
 
@@ -88,14 +88,11 @@ KINDS: "dict[tuple[str, str], Callable[[Fields, Evidence], Bound]]" = {
 }
 
 
-def decode_pem(data: bytes) -> bytes:
-    """The DER in a PEM of one certificate or one public key."""
-    begin, _, rest = data.decode("ascii", "replace").strip().partition("\n")
-    text, _, end = rest.rpartition("\n")
-    label = begin.removeprefix("-----BEGIN ").removesuffix("-----")
-    if label not in ("CERTIFICATE", "PUBLIC KEY") or end != f"-----END {label}-----":
+def _decode_signer(data: bytes) -> bytes:
+    der = decode_pem(data, "CERTIFICATE", "PUBLIC KEY")
+    if der is None:
         raise MalformedError("the log entry names a signer that is neither one certificate nor one key")
-    return decode_base64("".join(text.split()), "the log entry's signer")
+    return der
 
 
 def _hash(algorithm: str, data: bytes) -> bytes:

@@ -1,6 +1,5 @@
 """What a check of signatures finds: who signed what, how and when, or what was wrong with each try."""
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -29,17 +28,15 @@ class RefusalReason(StrEnum):
     BAD_SIGNATURE = "bad-signature"
 
 
-@dataclass(frozen=True)
-class LogEntry:
+class LogEntry(NamedTuple):
     """An entry of a transparency log, checked and bound to one signature."""
 
     log_id: str  # hexadecimal
-    index: int
+    log_index: int
     integrated: datetime | None  # None where the log does not confirm a time
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """A trusted signature."""
 
     who: str  # `key SHA256:… (path)` or `subject (issuer)`
@@ -64,8 +61,7 @@ class RejectedSignature(NamedTuple):
         return f"{self.what}{f' {by} {self.who}' if self.who else ''}: {self.problem}"
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """This image may run, and why."""
 
     digest: str  # of what the reference named

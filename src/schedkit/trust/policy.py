@@ -4,8 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,15 +58,14 @@ class Rule(NamedTuple):
         return " or ".join(wanted) or "nobody"
 
 
-@dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """All rules, in the order in which they are looked at."""
 
     origin: str
     rules: tuple[Rule, ...]
     allow_unsigned: tuple[str, ...] = ()  # images that may run though nobody signed them
 
-    @cached_property
+    @property
     def hash(self) -> str:
         """Changes with everything that may change a verdict, the content of keys and roots included."""
         words = [

@@ -3,30 +3,30 @@
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from schedkit.images.reference import normalize_registry
 from schedkit.trust.errors import PolicyError
 from schedkit.trust.identities import Identity, Pattern
 from schedkit.trust.keys import KeyProblem, VerificationKey, parse_key
+from schedkit.trust.plain_yaml import BOOLEAN, DEEPEST, INTEGER, MAPPING, SEQUENCE, STRING, YamlNode, parse_plain_yaml
 from schedkit.trust.policy import LARGEST, Policy, Root, Rule
 
 if TYPE_CHECKING:
-    from yaml import MappingNode, Node
+    import yaml
 
-DEEPEST = 16
 MOST = 256  # rules, keys, identities
 LARGEST_KEY = 64 * 1024
 RULE_FIELDS = ("keys", "identities", "threshold", "requireLog", "rekorURL", "trustedRoot")
 POLICY_FIELDS = (*RULE_FIELDS, "scopes", "allowUnsigned")
 SCOPE_FIELDS = ("images", *RULE_FIELDS)
-POSIX_CLASS = re.compile(r"\[\[?\^?:[a-z]+:\]")  # which RE2 knows, and Python reads as something else
+POSIX_CLASS = r"\[\[?\^?:[a-z]+:\]"  # which RE2 knows, and Python reads as something else
 # Who issues certificates for such workflows: narrower than any issuer, as which cosign takes an identity without one.
 ISSUERS = {
     "https://github.com/": "https://token.actions.githubusercontent.com",
     "https://gitlab.com/": "https://gitlab.com",
 }
-_IMAGES = re.compile(r"[a-zA-Z0-9.:_*/\[\]-]+")
+_IMAGES = r"[a-zA-Z0-9.:_*/\[\]-]+"
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ def parse_policy(data: bytes, origin: str, folder: Path) -> Policy:
 
 
 class _Reader:
-    """Takes values out of the tree of YAML nodes, which still know their lines."""
+    """Takes values out of the tree, whose nodes know their lines."""
 
     def __init__(self, origin: str, folder: Path) -> None:
         self._origin = origin
@@ -59,14 +59,14 @@ class _Reader:
             )
         return Policy(self._origin, tuple(rules), unsigned)
 
-    def _scope(self, node: "Node") -> Rule:
+    def _scope(self, node: YamlNode) -> Rule:
         table = self._table(node, SCOPE_FIELDS, "a scope")
         images = tuple(self._pattern(item) for item in self._list(table, "images"))
         if not images:
             raise self._wrong(node, "a scope without images", 'images: ["ghcr.io/me/*"]')
         return self._rule(node, table, ", ".join(images), images)
 
-    def _rule(self, node: "Node", table: "dict[str, Node]", name: str, images: tuple[str, ...]) -> Rule:
+    def _rule(self, node: YamlNode, table: dict[str, YamlNode], name: str, images: tuple[str, ...]) -> Rule:
         keys = tuple(self._key(item) for item in self._list(table, "keys"))
         identities = tuple(self._identity(item) for item in self._list(table, "identities"))
         if not keys and not identities:
@@ -90,7 +90,7 @@ class _Reader:
             self._value(table, "trustedRoot", self._root, None),
         )
 
-    def _key(self, node: "Node") -> VerificationKey:
+    def _key(self, node: YamlNode) -> VerificationKey:
         table = self._table(node, ("path",), "a key")
         if "path" not in table:
             raise self._wrong(node, "a key without a path", "path: cosign.pub")
@@ -104,7 +104,7 @@ class _Reader:
                 "a key is the file cosign.pub that `cosign generate-key-pair` makes",
             ) from error
 
-    def _identity(self, node: "Node") -> Identity:
+    def _identity(self, node: YamlNode) -> Identity:
         table = self._table(node, ("issuer", "issuerRegExp", "subject", "subjectRegExp"), "an identity")
         subject = self._side(table, "subject")
         if subject is None:
@@ -120,7 +120,7 @@ class _Reader:
             )
         return Identity(issuer, subject)
 
-    def _side(self, table: "dict[str, Node]", name: str) -> Pattern | None:
+    def _side(self, table: dict[str, YamlNode], name: str) -> Pattern | None:
         """The exact text, or the expression; of both the text, which then must match the expression."""
         written = f"{name}RegExp"
         exact = Pattern(self._text(table[name])) if name in table else None
@@ -131,10 +131,10 @@ class _Reader:
             raise self._wrong(table[written], f"{written} does not match {name} beside it", "keep one of the two")
         return exact or expression
 
-    def _expression(self, node: "Node", name: str) -> Pattern:
+    def _expression(self, node: YamlNode, name: str) -> Pattern:
         text = self._text(node)
         try:
-            if POSIX_CLASS.search(text):
+            if re.search(POSIX_CLASS, text):
                 raise re.error("[:…:] has no meaning in it")
             re.compile(text, re.ASCII)
         except (re.error, RecursionError, OverflowError) as error:
@@ -143,10 +143,10 @@ class _Reader:
             ) from error
         return Pattern(text, is_expression=True)
 
-    def _pattern(self, node: "Node") -> str:
+    def _pattern(self, node: YamlNode) -> str:
         text = self._text(node)
         last = text.rpartition("/")[2]
-        if not _IMAGES.fullmatch(text) or ":" in last:
+        if not re.fullmatch(_IMAGES, text) or ":" in last:
             raise self._wrong(
                 node,
                 f"{text!r} is not a pattern of repositories",
@@ -159,13 +159,13 @@ class _Reader:
         registry, slash, path = text.partition("/")
         return f"{normalize_registry(registry)}{slash}{path}"
 
-    def _url(self, node: "Node") -> str:
+    def _url(self, node: YamlNode) -> str:
         text = self._text(node)
         if not re.fullmatch(r"https?://[^\s/]+\S*", text):
             raise self._wrong(node, f"rekorURL {text!r} is not a URL", "rekorURL: https://rekor.sigstore.dev")
         return text.rstrip("/")
 
-    def _root(self, node: "Node") -> Root:
+    def _root(self, node: YamlNode) -> Root:
         from schedkit.trust.trusted_root import parse_trusted_root
 
         path = self._text(node)
@@ -176,7 +176,7 @@ class _Reader:
             raise self._wrong(node, error.message, error.hint) from error
         return Root(path, data)
 
-    def _read_file(self, node: "Node", path: str, most: int) -> bytes:
+    def _read_file(self, node: YamlNode, path: str, most: int) -> bytes:
         try:
             with (self._folder / path).open("rb") as file:
                 data = file.read(most + 1)
@@ -189,21 +189,26 @@ class _Reader:
             raise self._wrong(node, f"{path} has more than {most} bytes", "is it the right file?")
         return data
 
-    def _compose(self, data: bytes) -> "Node":
-        import yaml
-
+    def _compose(self, data: bytes) -> YamlNode:
         if len(data) > LARGEST:
             raise PolicyError(f"the trust policy {self._origin} has more than {LARGEST} bytes")
         try:
             text = data.decode()
+        except UnicodeDecodeError as error:
+            raise PolicyError(f"the trust policy {self._origin} is not UTF-8 text") from error
+        return parse_plain_yaml(text) or self._compose_any(text)
+
+    def _compose_any(self, text: str) -> YamlNode:
+        import yaml
+
+        try:
             depth = 0
             for event in yaml.parse(text, Loader=yaml.SafeLoader):
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
                 if isinstance(event, yaml.AliasEvent) or depth > DEEPEST:
-                    raise self._wrong(event, "aliases and deep nesting are not taken", "write it out")
-            tree: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
-        except UnicodeDecodeError as error:
-            raise PolicyError(f"the trust policy {self._origin} is not UTF-8 text") from error
+                    line = event.start_mark.line
+                    raise self._wrong(YamlNode("", line), "aliases and deep nesting are not taken", "write it out")
+            tree = yaml.compose(text, Loader=yaml.SafeLoader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 1
             raise PolicyError(
@@ -213,10 +218,10 @@ class _Reader:
             raise PolicyError(f"the trust policy {self._origin} is not YAML", hint="fix the file") from error
         if tree is None:
             raise PolicyError(f"the trust policy {self._origin} is empty", hint="name keys or identities in it")
-        return tree
+        return convert(tree)
 
-    def _table(self, node: "Node", known: tuple[str, ...], what: str) -> "dict[str, Node]":
-        table: dict[str, Node] = {}
+    def _table(self, node: YamlNode, known: tuple[str, ...], what: str) -> dict[str, YamlNode]:
+        table: dict[str, YamlNode] = {}
         for key, value in self._pairs(node, what):
             name = self._text(key)
             if name not in known:
@@ -226,44 +231,40 @@ class _Reader:
             table[name] = value
         return table
 
-    def _pairs(self, node: "Node", what: str) -> "Iterator[tuple[Node, Node]]":
-        if not _is_mapping(node):
+    def _pairs(self, node: YamlNode, what: str) -> Iterator[tuple[YamlNode, YamlNode]]:
+        if node.kind != MAPPING:
             raise self._wrong(node, f"{what} must be a table", "FIELD: VALUE")
-        return iter(node.value)
+        return iter(node.pairs)
 
-    def _list(self, table: "dict[str, Node]", name: str) -> "list[Node]":
-        import yaml
-
+    def _list(self, table: dict[str, YamlNode], name: str) -> list[YamlNode]:
         if name not in table:
             return []
         node = table[name]
-        if not isinstance(node, yaml.SequenceNode) or len(node.value) > MOST:
+        if node.kind != SEQUENCE or len(node.items) > MOST:
             raise self._wrong(node, f"{name} must be a list", f"{name}: and below it lines that begin with -")
-        return list(node.value)
+        return list(node.items)
 
-    def _value(self, table: "dict[str, Node]", name: str, read: "Callable[[Node], T]", default: T) -> T:
+    def _value(self, table: dict[str, YamlNode], name: str, read: Callable[[YamlNode], T], default: T) -> T:
         return read(table[name]) if name in table else default
 
-    def _text(self, node: "Node") -> str:
-        if node.tag != "tag:yaml.org,2002:str" or not node.value or not str(node.value).isprintable():
+    def _text(self, node: YamlNode) -> str:
+        if node.kind != STRING or not node.text or not node.text.isprintable():
             raise self._wrong(node, "a string is needed here", 'put it into quotes: "…"')
-        return str(node.value)
+        return node.text
 
-    def _number(self, node: "Node") -> int:
-        if node.tag != "tag:yaml.org,2002:int" or not re.fullmatch("[1-9][0-9]{0,5}", str(node.value)):
+    def _number(self, node: YamlNode) -> int:
+        if node.kind != INTEGER or not re.fullmatch("[1-9][0-9]{0,5}", node.text):
             raise self._wrong(node, "a number of at least 1 is needed here", "threshold: 2")
-        return int(node.value)
+        return int(node.text)
 
-    def _switch(self, node: "Node") -> bool:
-        said = {"true": True, "false": False}.get(str(node.value).lower()) if node.tag.endswith(":bool") else None
+    def _switch(self, node: YamlNode) -> bool:
+        said = {"true": True, "false": False}.get(node.text.lower()) if node.kind == BOOLEAN else None
         if said is None:
             raise self._wrong(node, "true or false is needed here", "requireLog: true")
         return said
 
-    def _wrong(self, node: object, what: str, hint: str) -> PolicyError:
-        mark = getattr(node, "start_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        return PolicyError(f"{self._origin}{line}: {what}", hint=hint)
+    def _wrong(self, node: YamlNode, what: str, hint: str) -> PolicyError:
+        return PolicyError(f"{self._origin}, line {node.line + 1}: {what}", hint=hint)
 
 
 def _infer_issuer(subject: Pattern) -> Pattern | None:
@@ -272,7 +273,13 @@ def _infer_issuer(subject: Pattern) -> Pattern | None:
     return next((Pattern(issuer) for prefix, issuer in ISSUERS.items() if start.startswith(prefix)), None)
 
 
-def _is_mapping(node: "Node") -> "TypeGuard[MappingNode]":
+def convert(node: "yaml.Node") -> YamlNode:
+    """PyYAML's tree as ours."""
     import yaml
 
-    return isinstance(node, yaml.MappingNode)
+    line = node.start_mark.line
+    if isinstance(node, yaml.MappingNode):
+        return YamlNode(MAPPING, line, pairs=tuple((convert(key), convert(value)) for key, value in node.value))
+    if isinstance(node, yaml.SequenceNode):
+        return YamlNode(SEQUENCE, line, items=tuple(map(convert, node.value)))
+    return YamlNode(node.tag.removeprefix("tag:yaml.org,2002:"), line, node.value)

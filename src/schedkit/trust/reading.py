@@ -105,6 +105,15 @@ def decode_base64(text: str, where: str) -> bytes:
     return data
 
 
+def decode_pem(data: bytes, *labels: str) -> bytes | None:
+    """The DER in a PEM that is one block with one of these labels; None for any other text."""
+    begin, _, rest = data.decode("ascii", "replace").strip().partition("\n")
+    text, _, end = rest.rpartition("\n")
+    if not any((begin, end) == (f"-----BEGIN {label}-----", f"-----END {label}-----") for label in labels):
+        return None
+    return decode_base64("".join(text.split()), "what is in the PEM")
+
+
 def _is_unicode(text: str) -> bool:
     """JSON can write half a surrogate pair, which is not a character and has no bytes."""
     try:

@@ -3,7 +3,6 @@
 import hmac
 import json
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -43,7 +42,7 @@ class SealedFolder:
         with self._open() as folder:
             key = _read_key(folder) or _make_key(folder)
             data = json.dumps({"content": content, "seal": _make_seal(key, name, content)})
-            fresh = f".{name}.{os.getpid()}.{secrets.token_hex(4)}"
+            fresh = f".{name}.{os.getpid()}.{os.urandom(4).hex()}"
             try:
                 _create(folder, fresh, data.encode())
                 os.replace(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
@@ -120,7 +119,7 @@ def _read_key(folder: int) -> bytes | None:
 
 def _make_key(folder: int) -> bytes:
     _remove(folder, KEY)  # whatever is there is not a whole key
-    key = secrets.token_bytes(KEY_BYTES)
+    key = os.urandom(KEY_BYTES)
     _create(folder, KEY, key)
     return key
 

@@ -1,10 +1,11 @@
 """cosign v2: a layer whose blob is a payload that names the image, and whose annotations hold the signature."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from schedkit.trust.evidence import Evidence, EvidenceEntry
 from schedkit.trust.model import Format
-from schedkit.trust.reading import MalformedError, decode_base64, parse_object
+from schedkit.trust.reading import MalformedError, decode_base64, decode_pem, parse_object
 
 SIGNATURES = "application/vnd.dev.cosign.artifact.sig.v1+json"  # the artifact, where it refers to its image
 LAYER = "application/vnd.dev.cosign.simplesigning.v1+json"
@@ -46,11 +47,17 @@ def parse_payload(payload: bytes) -> str:
 
 
 def _parse_certificate(text: str) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
     from cryptography.x509 import InvalidVersion, load_pem_x509_certificate
 
     try:
-        return load_pem_x509_certificate(text.encode()).public_bytes(Encoding.DER)
+        certificate = load_pem_x509_certificate(text.encode())
+        with suppress(MalformedError):  # more than one: the first counts, as in cosign
+            der = decode_pem(text.encode(), "CERTIFICATE")
+            if der is not None:  # as cosign writes it: without the import below
+                return der
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        return certificate.public_bytes(Encoding.DER)
     except (ValueError, InvalidVersion) as error:
         raise MalformedError("the certificate cannot be read") from error
 

@@ -2,12 +2,11 @@
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from schedkit.trust.errors import PolicyError
-from schedkit.trust.keys import KeyProblem, check_key
+from schedkit.trust.keys import KeyProblem, check_key, load_key
 from schedkit.trust.reading import Fields, MalformedError, parse_object
 
 if TYPE_CHECKING:
@@ -32,13 +31,12 @@ class Period(NamedTuple):
         return (self.start is None or self.start <= at) and (self.end is None or at <= self.end)
 
 
-@dataclass(frozen=True)
-class Log:
+class Log(NamedTuple):
     """A transparency log, of signatures (Rekor) or of certificates (CT log)."""
 
     id: bytes
     url: str
-    key: "PublicKey" = field(repr=False, compare=False)
+    key: "PublicKey"
     period: Period
 
 
@@ -108,11 +106,10 @@ def _parse_each(document: Fields, name: str, read: Callable[[Fields], T], left_o
 
 def _parse_log(log: Fields) -> Log:
     from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.serialization import load_der_public_key
 
     key = log.inner("publicKey")
     try:
-        public = check_key(load_der_public_key(key.bytes("rawBytes")))
+        public = check_key(load_key(key.bytes("rawBytes")))
     except (MalformedError, KeyProblem):
         raise
     except (ValueError, UnsupportedAlgorithm) as error:

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,11 @@ ABOUT = ("repository", "digest", "manifest", "policy", "root")  # what makes a v
 
 def write_verdict(cache: Path, image: Image, verdict: Verdict) -> None:
     """Keep a verdict and what it is about; OSError where that is not possible."""
-    fields = asdict(verdict) | {"repository": image.repository, "image": encode_image(image)}
+    fields = verdict._asdict() | {
+        "signatures": [one._asdict() | {"log": _encode_entry(one.log)} for one in verdict.signatures],
+        "repository": image.repository,
+        "image": encode_image(image),
+    }
     content = json.dumps(fields, default=_encode, sort_keys=True)
     SealedFolder(cache / FOLDER).write(_name(image, verdict.policy, verdict.root), content)
 
@@ -59,6 +62,10 @@ def _read(folder: SealedFolder, name: str) -> Mapping[str, Any] | None:
 def _name(image: Signable, policy: str, root: str) -> str:
     about = [image.repository, image.digest, image.manifest.digest, policy, root]
     return f"{hashlib.sha256(json.dumps(about).encode()).hexdigest()}.json"
+
+
+def _encode_entry(entry: LogEntry | None) -> dict[str, Any] | None:
+    return {"log_id": entry.log_id, "index": entry.log_index, "integrated": entry.integrated} if entry else None
 
 
 def _encode(value: object) -> str:

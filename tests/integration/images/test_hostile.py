@@ -135,8 +135,8 @@ def send_blob(body: bytes, *, length: bool) -> Answer:
     ("body", "told"),
     [
         (BLOB[:-1] + b"x", "was asked for and bytes with"),
-        (BLOB + b"x", "goes on after|sends"),
-        (BLOB * 100, "goes on after|sends"),
+        (BLOB + b"x", "continues after|sends"),
+        (BLOB * 100, "continues after|sends"),
     ],
     ids=["other bytes", "one byte more", "much more"],
 )

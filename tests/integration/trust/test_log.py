@@ -91,7 +91,7 @@ def test_entry_of_a_real_log_with_a_key(workshop: Workshop, pair: Pair, keyed: S
     assert isinstance(ours, Verdict), ours
     (signature,) = ours.signatures
     assert signature.log is not None
-    assert (signature.log.index, signature.log.integrated) == (2, None), "this log does not vouch for times"
+    assert (signature.log.log_index, signature.log.integrated) == (2, None), "this log does not vouch for times"
     # Without the real log in the root, neither takes it.
     without = workshop.sigstore.trusted_root
     policy = workshop.trust_key(public, requireLog=True, trustedRoot=without)
@@ -148,7 +148,7 @@ def test_place_in_a_real_log_is_told_as_its_proof_has_it(
         keyed.put_bundle(kept)
     assert isinstance(ours, Verdict), ours
     assert ours.signatures[0].log is not None
-    assert ours.signatures[0].log.index == 2
+    assert ours.signatures[0].log.log_index == 2
 
 
 @pytest.mark.parametrize("part", ["hash", "index", "checkpoint"])

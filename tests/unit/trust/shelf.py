@@ -97,6 +97,11 @@ class Shelf:
         self.referrers.setdefault(digest, []).append(listed)
 
 
+def change_image(image: Image, **fields: Any) -> Image:
+    """The same image but for these fields."""
+    return Image(**(vars(image) | fields))
+
+
 def make_image(shelf: Shelf, *, index: bool = False, repository: str = REPOSITORY, layer: bytes = b"layer") -> Image:
     """An image on the shelf, below an index if wanted."""
     only = shelf.put(layer, "application/vnd.oci.image.layer.v1.tar")

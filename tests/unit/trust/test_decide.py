@@ -1,7 +1,6 @@
 """From all signatures to one verdict: where they lie, how many count, and what a hostile registry may do."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from schedkit.trust.trusted_root import parse_trusted_root
 from schedkit.trust.verdicts import read_image, write_verdict
 from tests.unit.trust.material import ISSUER, NOW, SUBJECT, Sigstore, make_key, sign_bundle, sign_simply
 from tests.unit.trust.rules import OURS, check, refuse, trust
-from tests.unit.trust.shelf import BUNDLE, Shelf, make_image
+from tests.unit.trust.shelf import BUNDLE, Shelf, change_image, make_image
 
 
 def test_signature_on_the_index_counts_for_the_manifest_in_it(shelf: Shelf) -> None:
@@ -57,7 +56,7 @@ def test_verdict_for_one_manifest_of_an_index_is_none_for_another(shelf: Shelf, 
     key, image = make_key(), make_image(shelf, index=True)
     shelf.add_simple(image.manifest.digest, sign_simply(image.manifest.digest, key))
     check(image, trust(key), cache=tmp_path)
-    other = replace(image, manifests=(image.manifests[0], make_image(shelf, layer=b"other").manifests[0]))
+    other = change_image(image, manifests=(image.manifests[0], make_image(shelf, layer=b"other").manifests[0]))
     assert other.digest == image.digest
     with pytest.raises(UnverifiedError):
         check(other, trust(key), cache=tmp_path, offline=True)
@@ -78,6 +77,17 @@ def test_simple_signature_that_refers_to_its_image_counts(shelf: Shelf) -> None:
     artifact = shelf.put_manifest([shelf.put(payload, LAYER, annotations)])
     shelf.referrers[image.digest] = [{**artifact, "artifactType": SIGNATURES}]
     assert check(image, trust(key)).signatures[0].format is Format.COSIGN_V2
+
+
+@pytest.mark.parametrize("listed", [{}, {"artifactType": "application/vnd.oci.empty.v1+json"}])
+def test_bundle_counts_though_the_list_does_not_say_what_it_is(listed: dict[str, str], shelf: Shelf) -> None:
+    """In registries without referrers cosign writes the list itself: 3.1.1 gives the type of the configuration."""
+    key, image = make_key(), make_image(shelf)
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, key), predicate=None)
+    (entry,) = shelf.referrers[image.digest]
+    del entry["artifactType"]
+    shelf.referrers[image.digest] = [entry | listed]
+    assert check(image, trust(key)).signatures[0].format is Format.BUNDLE
 
 
 def test_other_artefacts_that_refer_to_the_image_are_left_alone(shelf: Shelf) -> None:
@@ -283,7 +293,7 @@ def test_verdict_reached_before_stands_in_when_nobody_answers(shelf: Shelf, tmp_
     before = check(image, policy, cache=tmp_path)
     shelf.fail = fail
     again = check(image, policy, cache=tmp_path)
-    assert again == replace(before, from_cache=True)
+    assert again == before._replace(from_cache=True)
     for other in (trust(make_key()), trust(key, make_key())):
         with pytest.raises(type(error)):
             check(image, other, cache=tmp_path)
@@ -390,7 +400,8 @@ def test_verified_image_can_be_had_again_without_its_registry(shelf: Shelf, tmp_
     check(image, policy, cache=tmp_path)
     shelf.asked.clear()
     again = read_image(tmp_path, image.registry, image.source, policy.hash)
-    assert again == replace(image, manifests=tuple(image.manifests), layers=tuple(image.layers))
+    assert again is not None
+    assert vars(again) == vars(change_image(image, manifests=tuple(image.manifests), layers=tuple(image.layers)))
     by_digest = image.source._replace(tag=None, digest=image.digest)
     found = read_image(tmp_path, image.registry, by_digest, policy.hash)
     assert found is not None

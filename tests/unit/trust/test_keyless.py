@@ -81,7 +81,7 @@ def test_identity_and_time_are_told(put: Callable[..., Image], sigstore: Sigstor
     assert (found.who, found.how, found.signed_at) == (f"{SUBJECT} ({ISSUER})", SignerKind.KEYLESS, NOW)
     assert found.format in Format
     assert found.log is not None
-    assert (found.log.index, found.log.integrated) == (3, NOW)
+    assert (found.log.log_index, found.log.integrated) == (3, NOW)
 
 
 def test_certificate_from_before_2023_names_its_issuer_in_the_old_field(
@@ -249,6 +249,14 @@ def test_entry_with_another_certificate_of_the_same_name_does_not_count(
     assert ["another signer" in one.problem for one in refuse(image, policy).attempts] == [True, True]
 
 
+def test_certificate_with_others_below_it_is_the_first(shelf: Shelf, sigstore: Sigstore, policy: Policy) -> None:
+    image, leaf = make_image(shelf), sigstore.issue()
+    payload, annotations = sign_simply(image.digest, leaf, sigstore)
+    annotations["dev.sigstore.cosign/certificate"] += sigstore.issue().pem.decode()
+    shelf.add_simple(image.digest, (payload, annotations))
+    assert check(image, policy).signatures
+
+
 def test_rekor_2_entry_needs_a_timestamp_as_its_log_vouches_for_no_time(
     shelf: Shelf, sigstore: Sigstore, policy: Policy
 ) -> None:
@@ -333,7 +341,7 @@ def test_checkpoint_of_another_size_than_the_proof_does_not_count(shelf: Shelf, 
             assert "another state of the log" in refuse(image, policy).message
     (signature,) = check(image, policy).signatures
     assert signature.log is not None
-    assert signature.log.index == 3
+    assert signature.log.log_index == 3
 
 
 @pytest.mark.parametrize("promise", [True, False])

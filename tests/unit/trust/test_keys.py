@@ -1,17 +1,25 @@
 """Signatures made with keys, in both formats; tests/integration/trust has the same of real cosign."""
 
+import base64
 import subprocess
 import sys
 
 import pytest
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import dsa, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_der_public_key,
+)
 
 from schedkit.errors import ExitCode
 from schedkit.trust.bundle import encode_message
+from schedkit.trust.curve_keys import encode_curve_key, parse_curve_key
 from schedkit.trust.errors import BadSignatureError, NoLogEntryError, UnsignedError, UntrustedError
-from schedkit.trust.keys import KeyProblem, is_signed_by, parse_key
+from schedkit.trust.keys import KeyProblem, is_signed_by, load_key, make_fingerprint, parse_key
 from schedkit.trust.model import Format, SignerKind
 from tests.unit.trust.material import (
     NOW,
@@ -196,6 +204,42 @@ def test_keyed_check_imports_no_sigstore() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("kind", ["p256", "p384", "p521"])
+def test_key_on_a_curve_is_read_and_written_as_cryptography_does(kind: str) -> None:
+    for _ in range(20):  # coordinates that begin with zeros among them
+        key = make_key(kind)
+        found = parse_curve_key(spki(key))
+        assert found == key.public_key()
+        assert found is not None
+        assert encode_curve_key(found) == spki(key)
+
+
+@pytest.mark.parametrize("kind", ["p256", "p384", "p521"])
+def test_key_that_is_not_on_its_curve_is_refused(kind: str) -> None:
+    der = spki(make_key(kind))
+    wrong = der[:-1] + bytes([der[-1] ^ 1])
+    with pytest.raises(ValueError, match=r"\w"):
+        load_der_public_key(wrong)
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_curve_key(wrong)
+    text = b"-----BEGIN PUBLIC KEY-----\n" + base64.encodebytes(wrong) + b"-----END PUBLIC KEY-----\n"
+    with pytest.raises(KeyProblem, match="not a public key in PEM"):
+        parse_key(text, "wrong.pub")
+
+
+def test_key_in_any_other_form_is_left_to_cryptography() -> None:
+    key = ec.generate_private_key(ec.SECP256R1()).public_key()
+    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    short = key.public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+    compressed = bytes.fromhex("3039301306072a8648ce3d020106082a8648ce3d030107032200") + short
+    assert load_key(compressed) == key
+    others = (compressed, der[:-1], der + b"\0", b"", spki(make_key("rsa")), spki(make_key("ed25519")))
+    assert [parse_curve_key(one) for one in others] == [None] * len(others)
+    text = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    for written in (text, text.strip(), text.replace(b"\n", b"\r\n"), b"cosign's\n" + text):
+        assert parse_key(written, "cosign.pub").fingerprint == make_fingerprint(der)
 
 
 def test_keys_that_are_not_taken_say_why() -> None:
