@@ -15,6 +15,7 @@ import yaml
 
 from bench.kernels import FREE, IdleCounter, PlayedKernels
 from bench.plain import APPLY, DAEMONSETS, Json, send, spread
+from bench.plain_rollout import PlainRollout, fetch_revision
 from bench.reports import create_report, make_agents, report
 from bench.sked import SCHEDEXTS, WORKERS, Process, show, until
 from lab import kwok
@@ -113,6 +114,21 @@ async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKerne
     back = await _measure(scene, "back from it", V3, "RolledBack")
     show("ratio back / half of DaemonSet alone", f"{back / alone * 2:.2f}")
     manager.stop()
+    same = await _measure_same_pods(scene)
+    show("ratio second revision / a plain loop that makes the same pods", f"{second / same:.2f}")
+    show("ratio back / half of that", f"{back / same * 2:.2f}")
+
+
+async def _measure_same_pods(scene: Scene) -> float:
+    """The nodes are moved once more, from the second revision to the first, by a loop that knows where it goes."""
+    revision = await fetch_revision(scene.session, V1)
+    _restart(scene)
+    began = time.monotonic()
+    nodes = [f"kwok-{number:04}" for number in range(scene.size)]
+    await PlainRollout(scene.session, revision, scene.size // 10).run(nodes)
+    seconds = time.monotonic() - began
+    _tell(scene, "a plain loop that makes the same pods", seconds)
+    return seconds
 
 
 async def _measure(scene: Scene, what: str, image: str, phase: str) -> float:

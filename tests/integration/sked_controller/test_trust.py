@@ -246,7 +246,7 @@ def test_image_that_is_refused_is_not_started_and_says_why_as_schedctl_does(
     code, words = ask_schedctl(image.name, shop.policy)
     assert code != 0
     # A fingerprint or a name of the reference apart, the same sentence.
-    told = message_of(found).partition("; what runs goes on")[0]
+    told = message_of(found).partition("; running schedulers continue")[0]
     assert told == words.replace("\n", " ")
     wait_for(
         "a Warning",

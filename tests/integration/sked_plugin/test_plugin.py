@@ -125,7 +125,7 @@ def test_following_ends_by_time_by_interruption_and_with_the_resource(plugin: Pl
         124,
         [
             "error: web is not done after 1 s: Paused",
-            "hint: `kubectl scx promote web -n default` goes on at once",
+            "hint: `kubectl scx promote web -n default` continues at once",
         ],
     )
     process = plugin.start("status", "web", "-w")

@@ -116,7 +116,7 @@ def test_rollback_tells_which_node_what_the_kernel_said_and_what_to_do() -> None
 @pytest.mark.parametrize(
     ("spec", "rollout", "advice"),
     [
-        ({}, make_rollout("Paused"), "`kubectl scx promote web -n default` goes on at once"),
+        ({}, make_rollout("Paused"), "`kubectl scx promote web -n default` continues at once"),
         ({"paused": True}, make_rollout("Paused"), "it is paused by spec.paused: `kubectl scx resume web"),
         ({}, make_rollout("Paused", failedRevision=failed_with("Ejected")), "change the spec, or `kubectl scx retry"),
     ],

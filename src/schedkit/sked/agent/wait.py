@@ -1,7 +1,7 @@
 """`sked-wait`: wait for the kernel's slot, on a node, before the scheduler of the same pod starts.
 
-A program of its own in the image: many wait at once, so it loads little. `sked-wait --stay` is the sidecar's own
-process, which does nothing; `sked-wait` is its startup probe, which ends when the slot is free.
+A program of its own in the image: many wait at once, so it loads little. `sked-wait` is the startup probe of a sidecar,
+which ends when the slot is free; `sked-wait --stay` is the sidecar's own process, which sleeps until its pod ends.
 """
 
 import math
@@ -16,7 +16,11 @@ from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import State
 from schedkit.unknown import Unknown
 
+# What a kubelet clears away with a pod, it does when the pod's last process has ended. On a busy node that would delay
+# the next scheduler, so the sidecar of the one before waits until that is attached; not for longer, as none may come.
+LINGER_SECONDS = 3.0
 OCCUPIED = (State.ENABLED, State.ENABLING, State.DISABLING)
+PASSING = (State.DISABLED, State.ENABLING, State.DISABLING)
 # Shared memory lasts as long as the pod does on this boot, longer than a container. A kubelet that was restarted probes
 # again, while the slot is taken by this pod's own scheduler: a pod waits once.
 WAITED = Path("/dev/shm/sked-waited")  # noqa: S108  a file system of this pod's own
@@ -24,11 +28,11 @@ WAITED = Path("/dev/shm/sked-waited")  # noqa: S108  a file system of this pod's
 
 def main(root: Path = Path("/"), waited: Path = WAITED) -> None:
     """Return when nothing is attached. Where that cannot be seen it returns too: the scheduler says what is wrong."""
+    if sys.argv[1:] == ["--stay"]:
+        _stay(root)
+        return
     # The first process of a container is not ended without it. At once, as the node may be without a scheduler.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
-    if sys.argv[1:] == ["--stay"]:
-        while True:
-            signal.pause()
     if waited.exists():
         return
     with Changes(root) as changes:
@@ -37,3 +41,11 @@ def main(root: Path = Path("/"), waited: Path = WAITED) -> None:
         tell(f"warning: cannot see what the kernel has attached: {state.state.why}", sys.stderr)
     with suppress(OSError):  # then it may wait once more
         waited.touch()
+
+
+def _stay(root: Path) -> None:
+    """Sleep until the pod ends, and then until the kernel has the next scheduler."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.sigwait({signal.SIGTERM})
+    with Changes(root) as changes:
+        changes.wait_until(lambda found: found.state not in PASSING, LINGER_SECONDS)

@@ -141,7 +141,7 @@ class _Judge:
         left = sum(map(self._places.has_target, self._places.open))
         if left:
             return progress, f"{_count(left)} left to bring back before another try"
-        return self._to(progress, PROGRESSING), "tries again"
+        return self._to(progress, PROGRESSING), "starting another try"
 
     def _judge_settling(self, progress: Progress) -> tuple[Progress, str]:
         """Nothing new is asked for: nodes that have something else, or nothing, get the stable revision."""
@@ -149,7 +149,7 @@ class _Judge:
         if not left:
             return self._to(replace(progress, step=0), COMPLETE), "every node has the stable revision"
         if progress.phase == COMPLETE:
-            return progress, f"{_count(len(left))} without it yet"  # as one that joined
+            return progress, f"{_count(len(left))} still without it"  # as one that joined
         return self._to(progress, PROGRESSING), f"{_count(len(left))} left to give {progress.current}"
 
     def _judge_step(self, progress: Progress) -> tuple[Progress, str]:
@@ -157,7 +157,7 @@ class _Judge:
         if place < len(steps) and steps[place].pause:
             until = self._find_pause_end(progress)
             if self._requests.promote or (until is not None and until <= self._now):
-                return self._to(progress, PROGRESSING, place + 1), "goes on"
+                return self._to(progress, PROGRESSING, place + 1), "continues"
             wait = f"waits until {until:%Y-%m-%dT%H:%M:%SZ}" if until else "waits to be promoted"
             return self._to(progress, PAUSED), f"step {place + 1} of {len(steps)}: {wait}"
         step = steps[place] if place < len(steps) else None
@@ -169,9 +169,9 @@ class _Judge:
             done = replace(progress, current=self._target, step=0)
             return self._to(done, COMPLETE), "every node has the new revision"
         if left == 0:
-            return self._to(progress, PROGRESSING, place + 1), "goes on"
+            return self._to(progress, PROGRESSING, place + 1), "continues"
         told = f"step {place + 1} of {len(steps)}" if step else "all nodes"
-        return self._to(progress, PROGRESSING), f"{told}: {_count(left)} to go{self._tell_unknown()}"
+        return self._to(progress, PROGRESSING), f"{told}: {_count(left)} left{self._tell_unknown()}"
 
     def _tell_unknown(self) -> str:
         """What is waited for that no kernel will tell."""

@@ -177,7 +177,7 @@ def describe(judgements: Iterable[ImageJudgement]) -> tuple[str, str, str] | Non
 def _tell_consequence(judgement: ImageJudgement) -> str:
     if judgement.mode is Mode.WARN:
         return "; it is used anyway (--verification=warn)"
-    return "; what runs goes on, and nothing new is started"
+    return "; running schedulers continue, and nothing new is started"
 
 
 def _with_image(daemonset: DaemonSet, image: str) -> DaemonSet:

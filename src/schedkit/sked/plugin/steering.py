@@ -51,7 +51,7 @@ def promote(resource: SchedExt) -> tuple[Patch, str]:
             raise NothingToDoError(f"{name} stopped as its new revision failed", hint=hint)
         phases = ", ".join(dict.fromkeys(pool.state for pool in pools))
         raise NothingToDoError(f"{name} does not wait at a pause step: {phases}")
-    return annotate(PROMOTE), f"{name} goes on; `kubectl scx status {name} -w` follows"
+    return annotate(PROMOTE), f"{name} continues; `kubectl scx status {name} -w` follows"
 
 
 def retry(resource: SchedExt) -> tuple[Patch, str]:

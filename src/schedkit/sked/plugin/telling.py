@@ -123,7 +123,7 @@ def advise(one: RolloutProgress) -> str:
         more = "" if one.state == ROLLED_BACK else f", `kubectl scx undo {option}` goes back"
         return f"change the spec, or `kubectl scx retry {option}` tries it again{more}"
     if one.state == PAUSED:
-        return f"`kubectl scx promote {option}` goes on at once"
+        return f"`kubectl scx promote {option}` continues at once"
     return ""
 
 

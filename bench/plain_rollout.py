@@ -1,0 +1,105 @@
+"""The yardstick of a rollout: the same pods and labels from a plain loop that judges nothing and remembers nothing.
+
+It moves nodes from one revision's DaemonSet to another's, both made by the operator: a pod that pulls, the label by
+which a pod waits on the node, the label that gives it the slot.
+"""
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import aiohttp
+import msgspec
+
+from bench.kernels import PODS, watch
+from bench.plain import DAEMONSETS, MERGE, Json, send
+from bench.reports import REPORTS
+from schedkit.sked.api.requests import NEXT, SLOT, make_slot
+from schedkit.sked.controller.objects import DaemonSet
+from schedkit.sked.controller.pulls import PULL, make_pull_pod
+from schedkit.sked.kube.objects import Key
+
+NAMESPACE = "default"
+PULLED, WAITS, ATTACHED = "pulled", "waits", "attached"
+
+
+@dataclass
+class PlainRollout:
+    """Moves all nodes to a revision, at most `most` at a time without a scheduler and twice as many being prepared."""
+
+    session: aiohttp.ClientSession
+    revision: Json
+    most: int
+    _happened: defaultdict[tuple[str, str], asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+    _attached_before: dict[str, int] = field(default_factory=dict)
+
+    async def run(self, nodes: list[str]) -> None:
+        """Move them; return when the kernel of the last one has attached its scheduler."""
+        ahead, room = asyncio.Semaphore(3 * self.most), asyncio.Semaphore(self.most)
+
+        async def move(node: str) -> None:
+            async with ahead:
+                await self._prepare(node)
+                async with room:
+                    await self._give(node)
+
+        watching = [asyncio.ensure_future(one) for one in (self._watch_pods(), self._watch_reports())]
+        try:
+            async with asyncio.TaskGroup() as group:
+                for node in nodes:
+                    group.create_task(move(node))
+        finally:
+            for task in watching:
+                task.cancel()
+
+    @property
+    def _slot(self) -> str:
+        return make_slot(Key(NAMESPACE, self.revision["metadata"]["name"]))
+
+    async def _prepare(self, node: str) -> None:
+        pod = make_pull_pod(msgspec.convert(self.revision, DaemonSet), node)
+        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
+        await send(self.session, "POST", path, msgspec.to_builtins(pod), "application/json")
+        await self._happened[PULLED, node].wait()
+        await send(self.session, "DELETE", f"{path}/{pod.metadata.name}", {}, "application/json")
+        await self._label(node, {NEXT: self._slot})
+        await self._happened[WAITS, node].wait()
+
+    async def _give(self, node: str) -> None:
+        await self._label(node, {SLOT: self._slot, NEXT: None})
+        await self._happened[ATTACHED, node].wait()
+
+    async def _label(self, node: str, said: dict[str, str | None]) -> None:
+        await send(
+            self.session, "PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": said, "annotations": said}}, MERGE
+        )
+
+    async def _watch_pods(self) -> None:
+        revision = self.revision["metadata"]
+        async for event in watch(self.session, PODS, "managed-by=sked-controller"):
+            pod = event["object"]
+            node = pod["spec"].get("nodeName", "")
+            is_own = any(owner["uid"] == revision["uid"] for owner in pod["metadata"].get("ownerReferences", ()))
+            if is_own and PULL in pod["metadata"]["labels"]:
+                if pod["status"].get("containerStatuses"):
+                    self._happened[PULLED, node].set()
+            elif is_own and pod["status"].get("initContainerStatuses"):
+                self._happened[WAITS, node].set()
+
+    async def _watch_reports(self) -> None:
+        async for event in watch(self.session, REPORTS):
+            node, status = event["object"]["metadata"]["name"], event["object"].get("status", {})
+            seq = status.get("slot", {}).get("enableSeq", 0)
+            if seq > self._attached_before.setdefault(node, seq):
+                self._happened[ATTACHED, node].set()
+
+
+async def fetch_revision(session: aiohttp.ClientSession, image: str) -> Json:
+    """The DaemonSet of the revision that runs an image."""
+    async with session.get(DAEMONSETS.format(NAMESPACE)) as answer:
+        found: Json = await answer.json()
+    for item in found["items"]:
+        if item["spec"]["template"]["spec"]["containers"][0]["image"] == image:
+            revision: Json = {"apiVersion": "apps/v1", "kind": "DaemonSet"} | item
+            return revision
+    raise RuntimeError(f"no revision runs {image}")
