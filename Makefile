@@ -10,12 +10,12 @@ EXAMPLES ?= 20000
 DRY_RUN ?=
 NAMES ?=
 # Files side by side, each with machines and ports of its own. Emulated machines compute: as many as there are cores here.
-# Those with many tests come first, so that what comes last is short. Tests against servers on this host wait more than they
+# The longest come first (tests/e2e/conftest.py), so that what comes last is short. Tests against servers on this host wait more than they
 # compute: one more. Their files in order, so that those of one folder, which share a control plane, follow each other.
 # `make test` runs both at the same time: they fill each other's gaps.
-files = $(python) -m pytest --dist loadfile
+files = $(python) -m pytest --dist loadfile --no-loadscope-reorder
 e2e = $(files) --numprocesses 2
-integration = $(files) --no-loadscope-reorder
+integration = $(files)
 side_by_side = $(python) -m tests.side_by_side
 unit = $(python) -m pytest --numprocesses 2 tests/unit
 
@@ -59,7 +59,7 @@ test-e2e: setup ## Tests in the lab's machine, on a real sched_ext kernel
 	@$(stage) e2e $(e2e) tests/e2e
 
 fuzz: setup ## Malformed policies, manifests, bundles and payloads, for longer than the tests do: EXAMPLES=20000
-	@SCHEDKIT_FUZZ_EXAMPLES=$(EXAMPLES) $(stage) fuzz $(python) -m pytest tests/unit/trust/test_fuzz.py
+	@SCHEDKIT_FUZZ_EXAMPLES=$(EXAMPLES) $(stage) fuzz $(python) -m pytest tests/unit/trust/test_fuzz.py tests/unit/trust/test_plain_yaml.py
 
 lab: setup ## Build everything the lab is made of
 	@$(stage) lab $(python) -m lab build

@@ -7,7 +7,7 @@ import click
 from lab.catalogue import MACHINES, open_store
 from lab.errors import LabError
 from lab.host import check_host
-from lab.kernels import KERNELS, NEWEST, OLDEST, find_kernel
+from lab.kernels import KERNELS, LONGTERM, NEWEST, find_kernel
 from lab.machine import INITS, SCRIPT, snapshot_of
 from lab.progress import format_bytes, format_seconds
 from lab.qemu import find_accelerator
@@ -38,7 +38,7 @@ def build(session: Session) -> None:
 
 @lab.command()
 @click.option(
-    "--kernel", type=click.Choice(list(KERNELS)), default=OLDEST.name, show_default=True, help="Which kernel to boot."
+    "--kernel", type=click.Choice(list(KERNELS)), default=LONGTERM.name, show_default=True, help="Which kernel to boot."
 )
 @click.option(
     "--init",

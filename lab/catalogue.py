@@ -7,7 +7,7 @@ from lab.disk import DISK
 from lab.engines import ROOM as ENGINES
 from lab.helm import HELM
 from lab.images import DEBIAN, FIXTURE_IMAGES, IMAGES, PYTHON
-from lab.kernels import KERNELS, NEWEST, OLDEST
+from lab.kernels import KERNELS, NEWEST, OLDEST, PACKAGED
 from lab.layers import LAYERS
 from lab.machine import INITS, SCRIPT, SYSTEMD, snapshot_of
 from lab.paths import lab_dir
@@ -26,7 +26,8 @@ MACHINES = ((OLDEST, SCRIPT), (NEWEST, SCRIPT), (OLDEST, SYSTEMD))
 # In the order in which they are best begun: what the most wait for and what takes longest first.
 EVERYTHING: tuple[Artefact, ...] = (
     *(rooms.BASE, rooms.TOOLS, rooms.COMPILE, ENGINES),
-    *(NEWEST.artefact, FIXTURES, FIXTURE_IMAGES, SCHEDCTL, DISK),
+    *(kernel.artefact for kernel in PACKAGED),
+    *(FIXTURES, FIXTURE_IMAGES, SCHEDCTL, DISK),
     OLDEST.artefact,
     *kube.artefacts(kube.read_assets()),
     *(SCHEDULERS, IMAGES),

@@ -11,10 +11,9 @@ from typing import Self
 from lab.debian import unpacked
 from lab.engines import ROOM
 from lab.errors import LabError
-from lab.golang import compiled
 from lab.process import Daemon
 from lab.rooms import enter
-from lab.store import Store
+from lab.store import Artefact, Store
 from lab.waiting import wait_for
 
 START_SECONDS = 30.0
@@ -28,20 +27,22 @@ disable = true
 """
 
 
-PROGRAMS = {
-    "1.6": unpacked(
-        "containerd-1.6",
+def _unpack(suite: str, series: str) -> Artefact:
+    """The containerd of another release of Debian."""
+    return unpacked(
+        f"containerd-{series}",
         "containerd",
         programs=("containerd", "containerd-shim-runc-v2", "ctr"),
-        suite="bookworm",
-        series="1.6.",
+        suite=suite,
+        series=f"{series}.",
         seconds=10,
         adds_mb=90,
         peak_mb=250,
-    ),
-    "2.4": compiled("containerd-2.4", "v2.4.2", recipe="containerd", seconds=60, adds_mb=400, peak_mb=900),
-}
-SERIES = ("1.6", "1.7", "2.4")  # 1.7 is the room's own, as the machine has it
+    )
+
+
+PROGRAMS = {"1.6": _unpack("bookworm", "1.6"), "2.1": _unpack("forky", "2.1")}
+SERIES = ("1.6", "1.7", "2.1")  # 1.7 is the room's own, as the machine has it
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The main job, live: boot a machine with sched_ext and let schedctl run, switch and stop schedulers in it.
 
-Debian's packaged kernel and the fixtures need neither the kernel's compiler nor cargo. So where the kernel for real
-schedulers is not built yet, the story begins with those, while the rest is built beside it.
+A packaged kernel and the fixtures need no compiler. So where the real schedulers are not built yet, the story begins
+with those, while the rest is built beside it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from lab import layers
 from lab.catalogue import open_store
 from lab.disk import DISK
 from lab.host import check_host
-from lab.kernels import KERNELS, NEWEST, OLDEST, Kernel, find_kernel
+from lab.kernels import KERNELS, LONGTERM, NEWEST, OLDEST, Kernel, find_kernel
 from lab.machine import Machine, snapshot_of
 from lab.progress import Progress
 from lab.qemu import find_accelerator
@@ -27,8 +27,9 @@ from lab.stage import Stage
 from lab.store import Artefact, Store
 from schedkit.cli import run_program
 
-REAL = ("scx_rusty", "scx_bpfland")
 FIXTURES = ("scx_fifo", "localhost:5000/scx_fifo:v2")
+# scx_bpfland 1.1.4 loads on 6.12, and not on Debian's 6.18.
+REAL = {OLDEST.name: ("scx_rusty", "scx_bpfland"), LONGTERM.name: ("scx_fifo", "scx_rusty")}
 
 
 def play(stage: Stage, first: str, second: str) -> None:
@@ -65,51 +66,61 @@ def play_dangers(stage: Stage) -> None:
 class Story:
     """A machine after the other, each with its part of the story."""
 
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path, kernel: Kernel) -> None:
         self._store = store
         self._folder = folder
+        self._kernel = kernel
+        self._has_real = kernel.name in REAL  # the newest cannot load them: docs/development/lab.md
 
-    def play_act(self, kernel: Kernel, *, dangers: bool = True) -> None:
+    def play(self) -> None:
+        """All of it in one machine; where the real schedulers are yet to be built, small ones come first."""
+        if not self._has_real:
+            self._store.ensure(*self._parts(real=False), self._snapshot())
+            self._play_act(real=False, dangers=True)
+        elif self._has_all():
+            self._play_act(real=True, dangers=True)
+        else:
+            self._play_first_while_building_second()
+
+    def _play_act(self, *, real: bool, dangers: bool) -> None:
         """Start a machine, play, end it."""
-        real = kernel is OLDEST  # the packaged one cannot load them: docs/development/lab.md
-        folder = self._folder / kernel.name
-        machine = Machine.start(self._store, folder, kernel=kernel, layers=_layers(kernel))
+        folder = self._folder / ("real" if real else "small")
+        wanted = (layers.SCHEDULERS,) if real else ()
+        machine = Machine.start(self._store, folder, kernel=self._kernel, layers=wanted)
         try:
             with self._store.progress.step("installing schedctl and signing the images"):
                 furnish(self._store, machine, folder, real=real)
             stage = Stage(machine)
-            play(stage, *(REAL if real else FIXTURES))
+            play(stage, *(REAL[self._kernel.name] if real else FIXTURES))
             if dangers:
                 play_dangers(stage)
         finally:
             machine.remove()
 
-    def has(self, kernel: Kernel) -> bool:
-        """Whether nothing must be built for an act."""
-        return not self._store.plan(_parts(kernel)) and self._store.has(self._snapshot(kernel))
-
-    def build(self, kernel: Kernel) -> None:
-        """Build what an act with this kernel needs."""
-        self._store.ensure(*_parts(kernel), NEWEST.artefact)
-        self._store.ensure(self._snapshot(kernel))
-
-    def play_first_while_building_second(self) -> None:
-        """The fixtures on the packaged kernel as soon as those are there; meanwhile the real ones are built."""
+    def _play_first_while_building_second(self) -> None:
+        """The fixtures as soon as the machine is there; meanwhile the real ones are built."""
         self._store.ensure(TOOLS, NEWEST.artefact)  # to see what accelerates a machine here
-        wanted = [*_parts(NEWEST), self._snapshot(NEWEST), *_parts(OLDEST), self._snapshot(OLDEST)]
-        with _Builder(wanted) as builder:
-            builder.wait_until(lambda: self.has(NEWEST))
+        first = [*self._parts(real=False), self._snapshot()]
+        with _Builder([*first, *self._parts(real=True)]) as builder:
+            builder.wait_until(lambda: all(map(self._store.has, first)))
             builder.progress.quiet = True
-            click.echo("\nA packaged kernel and small schedulers first, while a 6.12 kernel and real ones are built.")
-            self.play_act(NEWEST)
+            click.echo("\nSmall schedulers first, while those of the scx project are compiled.")
+            self._play_act(real=False, dangers=True)
             builder.progress.quiet = False
             builder.progress.say(builder.progress.describe())
             builder.wait_until(lambda: False)
-        click.echo("\nNow on kernel 6.12, the oldest with sched_ext, with two schedulers of the scx project.")
-        self.play_act(OLDEST, dangers=False)
+        click.echo("\nNow with schedulers of the scx project.")
+        self._play_act(real=True, dangers=False)
 
-    def _snapshot(self, kernel: Kernel) -> Artefact:
-        return snapshot_of(kernel, find_accelerator(self._store, NEWEST))
+    def _has_all(self) -> bool:
+        return not self._store.plan(self._parts(real=True)) and self._store.has(self._snapshot())
+
+    def _parts(self, *, real: bool) -> list[Artefact]:
+        wanted = [TOOLS, DISK, self._kernel.artefact, COSIGNS["v2"]]
+        return [*wanted, layers.SCHEDULERS.artefact] if real else wanted
+
+    def _snapshot(self) -> Artefact:
+        return snapshot_of(self._kernel, find_accelerator(self._store, NEWEST))
 
 
 class _Builder:
@@ -137,36 +148,23 @@ class _Builder:
             self._work.result()
 
 
-def _layers(kernel: Kernel) -> tuple[layers.Layer, ...]:
-    return (layers.SCHEDULERS,) if kernel is OLDEST else ()
-
-
-def _parts(kernel: Kernel) -> list[Artefact]:
-    return [TOOLS, DISK, kernel.artefact, COSIGNS["v2"], *(layer.artefact for layer in _layers(kernel))]
-
-
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--kernel",
     type=click.Choice(list(KERNELS)),
-    help="6.12: real schedulers; newest: small ones only, which needs no compiling.  "
-    "[default: 6.12, begun with newest while 6.12 is built]",
+    default=LONGTERM.name,
+    show_default=True,
+    help="6.18: packaged by Debian, and scx_rusty loads on it; 6.12: the oldest, which is compiled; "
+    "newest: Debian's newest, with small schedulers only, which needs no compiling.",
 )
-def demo(kernel: str | None) -> None:
+def demo(kernel: str) -> None:
     """Boot a machine with sched_ext and let schedctl run, switch and stop schedulers in it."""
     check_host()
     store = open_store()
     sweep(store)
     folder = run_folder(store, "demo")
-    story = Story(store, folder)
     try:
-        if kernel:
-            story.build(find_kernel(kernel))
-            story.play_act(find_kernel(kernel))
-        elif story.has(OLDEST):
-            story.play_act(OLDEST)
-        else:
-            story.play_first_while_building_second()
+        Story(store, folder, find_kernel(kernel)).play()
     finally:
         remove_run(store, folder)
     click.echo("\nThe machine is gone. To have one to play with: .venv/bin/python -m lab up --no-cluster")

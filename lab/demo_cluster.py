@@ -15,7 +15,7 @@ from lab.catalogue import open_store
 from lab.cluster import Cluster
 from lab.disk import DISK
 from lab.host import check_host
-from lab.kernels import NEWEST, OLDEST
+from lab.kernels import LONGTERM, NEWEST
 from lab.machine import Machine
 from lab.node import join
 from lab.rooms import TOOLS
@@ -136,7 +136,7 @@ def play(stage: ClusterStage) -> None:
     stage.watch_status("web", "Ready")
     stage.kubectl("get", "scx,scxn")
 
-    stage.say("An image that nobody signed is refused, and what runs goes on:")
+    stage.say("An image that nobody signed is refused, and the running scheduler stays:")
     stage.kubectl("patch", "scx", "web", "--type=merge", "-p", UNSIGNED)
     stage.watch_status("web", "Unsigned")
     stage.scx("verify", "web")
@@ -172,10 +172,10 @@ def sign_images(store: Store, machine: Machine, folder: Path) -> dict[str, str]:
 def set_up(store: Store, folder: Path) -> Scene:
     """Two machines as nodes of a cluster, and sked in it, which runs only what is signed."""
     store.ensure(
-        *(TOOLS, DISK, OLDEST.artefact, NEWEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
+        *(TOOLS, DISK, LONGTERM.artefact, NEWEST.artefact, layers.NODE.artefact, WHEELS, images.PYTHON),
         *(*kube.artefacts(kube.read_assets()), COSIGNS["v3"]),
     )
-    machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
+    machine = Machine.start(store, folder / "machine", kernel=LONGTERM, layers=(layers.NODE,))
     canary = Machine.start(store, folder / "canary", kernel=NEWEST, layers=(layers.NODE,))
     cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
     with store.progress.step("building sked, signing images and deploying"):

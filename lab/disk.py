@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from lab.images import FIXTURE_IMAGES
-from lab.kernels import NEWEST
+from lab.kernels import PACKAGED
 from lab.paths import FILES, RECIPES
 from lab.rooms import BASE, TOOLS, forget_packages, install_packages, run_script
 from lab.schedulers import FIXTURES
@@ -46,7 +46,7 @@ def _build(build: Build) -> None:
             build.need(SKED_BASE) / "bases/sked": "/sked",
             build.need(FIXTURES): "/fixtures",
             build.need(SCHEDCTL): "/packages",
-            build.need(NEWEST.artefact) / "modules": "/modules",
+            **{build.need(kernel.artefact) / "modules": f"/modules/{kernel.name}" for kernel in PACKAGED},
         },
         env={"LAYER_MB": str(LAYER_MB)},
     )
@@ -62,7 +62,7 @@ DISK = Artefact(
     "disk",
     (*PACKAGES, str(LAYER_MB), _RECIPE.read_text(), *_read_files()),
     _build,
-    needs=(BASE, TOOLS, FIXTURES, FIXTURE_IMAGES, SKED_BASE, SCHEDCTL, NEWEST.artefact),
+    needs=(BASE, TOOLS, FIXTURES, FIXTURE_IMAGES, SKED_BASE, SCHEDCTL, *(kernel.artefact for kernel in PACKAGED)),
     seconds=45,
     adds_mb=1300,
     peak_mb=2500,

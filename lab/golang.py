@@ -9,7 +9,6 @@ from lab.store import Artefact, Build
 KUBE_VERSION = "v1.36.3"
 KWOK_VERSION = "v0.8.0"
 HELM_VERSION = "v4.3.1"
-COSIGN_VERSION = "v3.1.3"
 SIGSTORE_GO_VERSION = "v1.2.2"
 REKOR_VERSION = "v2.3.0"
 # One module requires them all: Go then takes the newest version that any of them asks for, of each package.
@@ -17,7 +16,6 @@ MODULES = {
     "k8s.io/kubernetes": KUBE_VERSION,
     "sigs.k8s.io/kwok": KWOK_VERSION,
     "helm.sh/helm/v4": HELM_VERSION,
-    "github.com/sigstore/cosign/v3": COSIGN_VERSION,
     "github.com/sigstore/sigstore-go": SIGSTORE_GO_VERSION,
     "github.com/sigstore/rekor-tiles/v2": REKOR_VERSION,
 }

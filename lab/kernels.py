@@ -1,4 +1,4 @@
-"""The two kernels the lab boots: the oldest supported series and the newest packaged one."""
+"""The kernels the lab boots: the oldest supported series, compiled, and two that Debian packages."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from schedkit.errors import UsageError
 
 _CONFIG = FILES / "kernel-6.12.config"
 _RECIPE_612 = RECIPES / "kernel-6.12.sh"
-_RECIPE_NEWEST = RECIPES / "kernel-newest.sh"
+_RECIPE_PACKAGED = RECIPES / "kernel-packaged.sh"
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,23 @@ def _build_612(build: Build) -> None:
     run_script(build, build.need(COMPILE), _RECIPE_612, binds={FILES: "/lab-files"})
 
 
-def _build_newest(build: Build) -> None:
-    run_script(build, build.need(COMPILE), _RECIPE_NEWEST, binds={build.need(TOOLS) / "usr/bin": "/tools"})
+def _make_packaged(name: str, series: str) -> Kernel:
+    """The newest of Debian's cloud kernels whose version begins with `series`."""
+
+    def build(build: Build) -> None:
+        binds = {build.need(TOOLS) / "usr/bin": "/tools"}
+        run_script(build, build.need(COMPILE), _RECIPE_PACKAGED, binds=binds, env={"SERIES": series})
+
+    artefact = Artefact(
+        f"kernel-{name}",
+        (_RECIPE_PACKAGED.read_text(), series),
+        build,
+        needs=(COMPILE, TOOLS),
+        seconds=10,
+        adds_mb=75,
+        peak_mb=250,
+    )
+    return Kernel(name, artefact, initrd=True, append="")
 
 
 OLDEST = Kernel(
@@ -44,21 +59,11 @@ OLDEST = Kernel(
     initrd=False,
     append="root=/dev/vda rw init=/sbin/lab-init",
 )
-NEWEST = Kernel(
-    "newest",
-    Artefact(
-        "kernel-newest",
-        (_RECIPE_NEWEST.read_text(),),
-        _build_newest,
-        needs=(COMPILE, TOOLS),
-        seconds=10,
-        adds_mb=75,
-        peak_mb=250,
-    ),
-    initrd=True,
-    append="",
-)
-KERNELS = {kernel.name: kernel for kernel in (OLDEST, NEWEST)}
+# A longterm series, and the last of Debian's on which scx_rusty loads: of its later kernels the BTF is malformed.
+LONGTERM = _make_packaged("6.18", "6.18.")
+NEWEST = _make_packaged("newest", "")
+PACKAGED = (LONGTERM, NEWEST)
+KERNELS = {kernel.name: kernel for kernel in (OLDEST, *PACKAGED)}
 
 
 def find_kernel(name: str) -> Kernel:

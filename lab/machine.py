@@ -306,10 +306,10 @@ def snapshot_of(kernel: Kernel, accelerator: str, init: str = SCRIPT) -> Artefac
         finally:
             machine.remove()
 
-    processors = qemu.count_processors(accelerator)
+    processor = " ".join(qemu.processor_arguments(accelerator))
     return Artefact(
         f"snapshot-{kernel.name}" + (f"-{init}" if init != SCRIPT else ""),
-        (accelerator, processors, str(qemu.MEMORY_MB), qemu.APPEND, *(layer.device for layer in LAYERS)),
+        (accelerator, processor, str(qemu.MEMORY_MB), qemu.APPEND, *(layer.device for layer in LAYERS)),
         build,
         needs=(TOOLS, DISK, kernel.artefact),
         on_demand=True,

@@ -33,16 +33,19 @@ def command(store: Store, arguments: Sequence[str | Path], *, binds: Sequence[Pa
     return enter(store.path(TOOLS), arguments, binds=shared, own_pids=False)
 
 
-def count_processors(accelerator: str) -> str:
-    """Emulated processors would only take turns in one thread, and wait for each other there."""
-    return "2" if accelerator == KVM else "1"
+def processor_arguments(accelerator: str) -> list[str]:
+    """One processor where it is emulated: several would only take turns in one thread, and wait for each other there.
+
+    It must not call itself quick at copying single bytes, or Linux and libc copy so, which is what takes longest here.
+    """
+    return ["-cpu", "max", "-smp", "2"] if accelerator == KVM else ["-cpu", "max,erms=off,fsrm=off", "-smp", "1"]
 
 
 def machine_arguments(store: Store, kernel: Kernel, accelerator: str, append: str) -> list[str | Path]:
     """A small PC: the processor, memory and kernel; the same for a boot and for resuming it."""
     files = store.path(kernel.artefact)
     base: list[str | Path] = ["qemu-system-x86_64", "-nodefaults", "-no-user-config", "-accel", accelerator]
-    base += ["-cpu", "max", "-smp", count_processors(accelerator), "-m", str(MEMORY_MB)]
+    base += [*processor_arguments(accelerator), "-m", str(MEMORY_MB)]
     base += ["-display", "none", "-no-reboot"]
     base += ["-kernel", files / "vmlinuz", "-append", f"{APPEND} {kernel.append} {append}"]
     return [*base, "-initrd", files / "initrd"] if kernel.initrd else base

@@ -1,5 +1,5 @@
 # Makes the disk of the lab's machine from a Debian root folder.
-# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /sked (OCI layout), /fixtures, /packages, /modules    Out: /out/disk.img, /out/blank.img, /out/key, /out/python
+# Environment: LAYER_MB. In: /node (root folder with packages), /lab-files/node, /images/{registry,pause.tar}, /sked (OCI layout), /fixtures, /packages, /modules/*    Out: /out/disk.img, /out/blank.img, /out/key, /out/python
 rm -rf /node/usr/share/{doc,locale,man,info} /node/var/lib/{docker,containerd,containers}
 cp -r /lab-files/node/etc/. /node/etc/
 install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
@@ -7,7 +7,7 @@ install -m 755 /lab-files/node/sbin/* /node/usr/sbin/
 ln -sfn /opt/layers/node/bin/kubelet /node/usr/local/bin/kubelet
 ln -sfn /opt/layers/node/cni /node/usr/lib/cni
 mkdir -p /node/usr/lib/modules /node/var/lib/registry
-cp -a /modules/. /node/usr/lib/modules/
+cp -a /modules/*/. /node/usr/lib/modules/
 cp -a /images/registry/. /node/var/lib/registry/
 # For tests of the kernel that need no container: starting one takes seconds under emulation.
 install -D -m 755 -t /node/opt/fixtures /fixtures/scx_*

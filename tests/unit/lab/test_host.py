@@ -21,4 +21,4 @@ def test_missing_programs_are_named_by_their_packages(monkeypatch: pytest.Monkey
 def test_unknown_kernel_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         kernels.find_kernel("5.10")
-    assert caught.value.hint == "choose one of 6.12, newest"
+    assert caught.value.hint == "choose one of 6.12, 6.18, newest"

@@ -1,9 +1,11 @@
-# Unpacks the newest cloud kernel of Debian's backports; it is not installed, so no boot loader or initramfs tool comes along.
-# In: /tools/busybox    Out: /out/vmlinuz, /out/config, /out/initrd, /out/modules/<release>
+# Unpacks the newest cloud kernel of Debian's backports whose version begins with SERIES; it is not installed, so no boot
+# loader or initramfs tool comes along. Environment: SERIES, empty for any. In: /tools/busybox    Out: /out/vmlinuz, /out/config, /out/initrd, /out/modules/<release>
 cd /build
-apt-get -s -t trixie-backports install --no-install-recommends linux-image-cloud-amd64 >simulated
-mapfile -t packages < <(awk '/^Inst linux-.*[0-9].*-cloud-amd64 / {print $2}' simulated)
-[ ${#packages[@]} -gt 0 ] || { echo "no versioned cloud kernel in:"; cat simulated; exit 1; }
+newest=$(apt-cache pkgnames "linux-image-$SERIES" | grep -E '^linux-image-[0-9.]+\+deb13-cloud-amd64$' | sort -V | tail -n 1)
+[ -n "$newest" ] || { echo "Debian's backports have no cloud kernel $SERIES"; exit 1; }
+# Not what these depend on: for an older kernel that may be gone, and nothing of it is needed to boot.
+release=${newest#linux-image-}
+mapfile -t packages < <(apt-cache pkgnames | grep -E "^linux-(image|modules|binary|base)-${release//[.+]/.}\$" || true)
 mkdir -p debs; chmod 777 debs
 (cd debs && apt-get -o APT::Sandbox::User=root -t trixie-backports download "${packages[@]}")
 rm -rf tree; mkdir tree
