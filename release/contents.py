@@ -1,4 +1,4 @@
-"""What the .deb holds beside the program: manual pages, completions, documentation, examples."""
+"""What the .deb holds beside the program: manual pages, completions, polkit's action, documentation, examples."""
 
 import importlib
 import tomllib
@@ -34,6 +34,27 @@ import sys
 sys.path.append("/{library}")
 from {module} import {function}
 {function}()
+"""
+# `pkexec schedctl …` asks with this text, each time: what it may run is up to whoever calls it.
+POLKIT_ACTION = """\
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE policyconfig PUBLIC "-//freedesktop//DTD PolicyKit Policy Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/PolicyKit/1/policyconfig.dtd">
+<policyconfig>
+  <vendor>schedkit</vendor>
+  <vendor_url>{homepage}</vendor_url>
+  <action id="org.schedkit.schedctl">
+    <description>Run CPU schedulers with schedctl</description>
+    <message>Authentication is required to change the CPU scheduler of this machine</message>
+    <icon_name>utilities-system-monitor</icon_name>
+    <defaults>
+      <allow_any>auth_admin</allow_any>
+      <allow_inactive>auth_admin</allow_inactive>
+      <allow_active>auth_admin</allow_active>
+    </defaults>
+    <annotate key="org.freedesktop.policykit.exec.path">/usr/bin/schedctl</annotate>
+  </action>
+</policyconfig>
 """
 EXAMPLE_CONFIG = """\
 # Settings of schedctl for this machine: copy this file to /etc/schedkit/config.toml and uncomment what you need.
@@ -86,6 +107,12 @@ def render_completions() -> dict[str, bytes]:
             script = ShellComplete.source(kind(load_command(name), {}, name, variable))
             made[path.format(name)] = script.encode()
     return made
+
+
+def render_polkit() -> dict[str, bytes]:
+    """The action by which polkit lets an administrator run schedctl as root, by path."""
+    text = POLKIT_ACTION.format(homepage=REPOSITORY)
+    return {"usr/share/polkit-1/actions/org.schedkit.schedctl.policy": text.encode()}
 
 
 def read_documentation(project: Path) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from release.contents import (
     render_completions,
     render_copyright,
     render_manual,
+    render_polkit,
     render_programs,
 )
 from release.versions import format_debian
@@ -88,6 +89,7 @@ Maintainer: The schedkit authors <{homepage}>
 Installed-Size: {size}
 Depends: python{python}, libc6 (>= 2.34), libstdc++6, ca-certificates
 Recommends: podman | docker.io | containerd
+Suggests: pkexec
 Section: admin
 Priority: optional
 Homepage: {homepage}
@@ -113,7 +115,7 @@ def build_deb(store: Store, suite: Suite, project: Path, wheel: Path, out: Path,
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(library)
         files = render_programs(read_scripts(project), suite.python) | render_manual(epoch) | render_completions()
-        files |= read_documentation(project)
+        files |= render_polkit() | read_documentation(project)
         files[f"{DOCUMENTATION}/copyright"] = render_copyright(library).encode()
         for name, content in files.items():
             path = root / name

@@ -60,7 +60,8 @@ MEANINGS = {
     ExitCode.BUSY: "Another schedctl is running on this machine; try again.",
     ExitCode.NO_PERMISSION: "Permission denied.",
     ExitCode.TIMEOUT: (
-        "A runtime or a registry did not respond in time. `kubectl scx status -w`: the rollout is not done after "
+        "A runtime or a registry did not respond in time. `schedctl wait`: the kernel was not in that state within "
+        "`--timeout`. `kubectl scx status -w`: the rollout is not done after "
         "`--timeout`."
     ),
     ExitCode.INTERRUPTED: "Ctrl-C or SIGTERM; what was started is undone.",

@@ -17,6 +17,7 @@ from typing import Any
 from schedkit.errors import SchedkitError
 from schedkit.host import model
 from schedkit.host.detaching import end_foreign, find_foreign
+from schedkit.host.machine import Machine
 from schedkit.host.run import check_run, run
 from schedkit.host.status import read_status
 from schedkit.host.stop import stop, stop_all
@@ -27,7 +28,7 @@ from schedkit.runtimes import containerd
 from schedkit.runtimes.container import Container
 from schedkit.runtimes.drivers import find_runtimes
 
-MACHINE = model.Machine()
+MACHINE = Machine()
 IMPORTED_BEFORE_FORKING = (containerd,)
 
 

@@ -126,6 +126,33 @@ def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     assert_nothing_left(schedctl)
 
 
+def test_replacing_takes_the_slot_and_the_name(schedctl: Schedctl) -> None:
+    first = schedctl.read("run scx_fifo --name mine --replace")
+    assert (first["container"]["name"], first["replaced"], first["gap_seconds"]) == ("mine", None, None)
+    then = schedctl.read(f"run {REGISTRY}/scx_fifo:v2 --name mine --replace")
+    assert (then["container"]["name"], then["container"]["ops"]) == ("mine", FIFO2)
+    assert (then["replaced"]["id"], then["gap_seconds"] > 0) == (first["container"]["id"], True)
+    assert schedctl.run("ps --format '{{.name}} {{.attached}}'").stdout == "mine yes\n"
+    assert re.search(rf"^2\d\d\d-\d\d-\d\dT\S+ .*attached {FIFO2}$", schedctl.run("logs -t").stdout, re.MULTILINE)
+
+
+def test_scheduler_attaches_without_privileges(schedctl: Schedctl) -> None:
+    ran = schedctl.read("run scx_fifo --unprivileged")["container"]
+    assert (ran["ops"], ran["driver"]) == (FIFO, schedctl.driver)
+    (one,) = schedctl.read("ps")["containers"]
+    assert (one["privileged"], one["attached"]) == (False, "yes")
+    process = f"/proc/{one['pid']}"
+    status = schedctl.machine.run(f"cat {process}/status").stdout
+    for name in ("CapEff", "CapPrm", "CapBnd"):
+        assert re.search(rf"^{name}:\s+000000c000200000$", status, re.MULTILINE)  # BPF, PERFMON, SYS_ADMIN
+    assert re.search(r"^NoNewPrivs:\s+1$", status, re.MULTILINE)
+    limits = schedctl.machine.run(f"cat {process}/limits").stdout
+    assert re.search(r"^Max locked memory\s+unlimited\s+unlimited", limits, re.MULTILINE)
+    assert schedctl.machine.run(f"find {process}/root/dev -type b").stdout == ""
+    assert re.search(r" /sys ro,", schedctl.machine.run(f"cat {process}/mountinfo").stdout)
+    assert_tracefs_is_read_only(schedctl, one["pid"])
+
+
 @pytest.mark.parametrize(
     ("schedctl", "words", "code", "said"),
     [

@@ -7,9 +7,12 @@ import pytest
 
 from lab.machine import Machine
 from lab.waiting import wait_for
+from schedkit.schedctl.schema import missing, undocumented
 from tests.e2e.conftest import Slot, read_slot, wait_attached, wait_detached
 from tests.e2e.runtimes import REGISTRY, run_by_hand
 from tests.e2e.schedctl import SECONDS, SETTINGS, Schedctl
+
+EVENTS, WAITED = "/tmp/events.log", "/tmp/waited.log"  # noqa: S108  (in the guest)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +65,7 @@ def test_a_scheduler_started_by_hand_is_told_refused_and_detached(schedctl: Sche
     assert status["holder"]["command"] == "scx_fifo"
     assert "schedctl detach" in status["remedy"]
 
-    for command in ("run", "switch"):
+    for command in ("run", "switch", "run --replace"):
         refused = schedctl.run(f"{command} scx_fifo", code=10).stderr
         assert f"process {status['holder']['pid']} (scx_fifo)" in refused
         assert "schedctl detach" in refused
@@ -120,6 +123,50 @@ def test_real_schedulers_switch_there_and_back_and_serve_statistics(schedctl: Sc
     assert "; gap " in back
     schedctl.run("stop")
     assert read_slot(schedctl.machine) == Slot("disabled", "")
+
+
+@pytest.mark.parametrize("name", ["scx_rusty", "scx_bpfland"])
+def test_real_schedulers_attach_without_privileges(schedctl: Schedctl, name: str) -> None:
+    ran = schedctl.read(f"run {name} --unprivileged --timeout 60")["container"]
+    assert ran["ops"].startswith(name.removeprefix("scx_"))
+    (one,) = schedctl.read("ps")["containers"]
+    assert (one["privileged"], one["attached"]) == (False, "yes")
+    schedctl.run("stop")
+
+
+def test_events_tell_lives_with_whose_they_were_and_wait_sees_the_same(schedctl: Schedctl) -> None:
+    schedctl.run("run scx_fifo")
+    schedctl.run("stop")
+    process = schedctl.start("events --since 1h -o json", EVENTS)
+    schedctl.wait_for_word(EVENTS, '"event": "detached"')  # of before: now it listens
+    begun = len(schedctl.machine.run(f"cat {EVENTS}").stdout.splitlines())
+
+    schedctl.run("run scx_fifo")
+    assert schedctl.read("wait scx_fifo --timeout 60")["kernel"]["ops"] == "schedkit_fifo"
+    assert "was not detached" in schedctl.run("wait --for detached --timeout 0.5", code=124).stderr
+    schedctl.run("stop")
+    assert schedctl.read("wait --for detached --timeout 60")["kernel"]["state"] == "disabled"
+    schedctl.start("wait --timeout 170 --for ejected", WAITED)
+    schedctl.run("run scx_stall --attach -- 1", code=12)
+    code, said = schedctl.wait_for_end(WAITED)
+    assert (code, "schedkit_stall" in said, "stall" in said.rpartition("schedkit_stall")[2]) == (0, True, True)
+
+    schedctl.wait_for_word(EVENTS, '"event": "ejected"')
+    schedctl.machine.run(f"kill -INT {process}")
+    code, said = schedctl.wait_for_end(EVENTS)
+    assert code == 0
+    events = [json.loads(line) for line in said.splitlines()[begun:]]
+    assert [(one["event"], one["ops"]) for one in events] == [
+        ("attached", "schedkit_fifo"),
+        ("detached", "schedkit_fifo"),
+        ("attached", "schedkit_stall"),
+        ("ejected", "schedkit_stall"),
+    ]
+    assert [one["managed"] for one in events] == [True] * 4
+    assert {one["container"]["name"] for one in events} == {"scx_fifo", "scx_stall"}
+    assert [one["reason"] for one in events][::2] == [None, None]
+    assert (events[1]["reason"], events[3]["reason"]) == ("unregistered from user space", "runnable task stall")
+    assert all(undocumented("events", one) == [] and missing("events", one) == [] for one in events)
 
 
 def test_an_image_of_a_repository_nobody_knows_is_not_found(schedctl: Schedctl) -> None:

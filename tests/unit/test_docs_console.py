@@ -131,6 +131,8 @@ def parse_call(program: str, arguments: list[str]) -> str | None:
                     return None
                 kept = next(value for name, value in vars(context).items() if name.endswith("protected_args"))
                 rest = [*kept, *context.args]  # the first is where click keeps a command's name, by version
+                if not rest and command.invoke_without_command:
+                    return None
                 found, inner, arguments = command.resolve_command(context, rest)
                 assert inner is not None
                 command, name = inner, found or ""

@@ -12,8 +12,9 @@ from typing import Self
 from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError
 from schedkit.host.containers import read_last_lines
 from schedkit.host.explain import FailureEvidence, explain
+from schedkit.host.machine import Machine
 from schedkit.host.managed import decide_attachment, read_slot
-from schedkit.host.model import Attachment, Machine, RunResult
+from schedkit.host.model import Attachment, RunResult
 from schedkit.host.slot import name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import describe_holder

@@ -7,9 +7,10 @@ from datetime import UTC
 from typing import NamedTuple
 
 from schedkit.errors import NotFoundError, SchedkitError, clean
-from schedkit.host.model import Machine, ProgressReporter, RunRequest
+from schedkit.host.machine import Machine
+from schedkit.host.model import ProgressReporter, RunRequest
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import UNPRIVILEGED, Label
 from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
 
 KILL_SECONDS = 10.0  # a killed process that has not ended by then hangs in the kernel
@@ -35,6 +36,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
         env=request.env,
         files=request.files + find_shared(machine),
         host_network=request.host_network,
+        unprivileged=request.unprivileged,
         labels={
             Label.SCHEDULER.value: request.scheduler,
             Label.IMAGE.value: request.image.reference,
@@ -47,6 +49,7 @@ def make_spec(machine: Machine, request: RunRequest, name: str, verified: str) -
             **({Label.FILES.value: format_args(request.files)} if request.files else {}),
             **({Label.ENV.value: format_args(sorted(request.env))} if request.env else {}),
             **({Label.NETWORK.value: "host"} if request.host_network else {}),
+            **({Label.PRIVILEGED.value: UNPRIVILEGED} if request.unprivileged else {}),
             **({Label.TRIAL.value: request.trial} if request.trial else {}),
         },
     )
@@ -79,7 +82,7 @@ def find_name(runtime: Runtime, request: RunRequest) -> tuple[str, Container | N
     taken = {one.name: one for one in runtime.fetch_containers()}
     name, number = wanted, 2
     while name in taken and taken[name].state not in (ContainerState.CREATED, ContainerState.EXITED):
-        if request.name:
+        if request.name and not request.replace:
             raise name_taken(runtime.driver, name)
         name, number = f"{wanted}-{number}", number + 1
     return name, taken.get(name)

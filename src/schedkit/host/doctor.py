@@ -4,14 +4,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from schedkit.errors import NoPermissionError, SchedkitError
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.preflight import examine_kernel
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 from schedkit.runtimes.model import Runtime
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 
 _PROGRAMS = ("usr/bin", "usr/sbin", "usr/local/bin")  # folders
+
+_USERS = "/run/user/"  # where each user's services have their sockets
+_ROOTLESS = ("podman/podman.sock", "docker.sock")
 
 # Ask a registry whether it responds; raises what kept it from doing so.
 Probe = Callable[[str], None]
@@ -26,6 +29,7 @@ def examine(
 ) -> list[Check]:
     """The kernel, the runtimes and, given a `probe`, the registries of the catalog."""
     checks = examine_kernel(machine.root) + examine_runtimes(machine.root, runtimes)
+    checks += examine_rootless(machine.root, runtimes)
     return checks + [examine_registry(registry, probe) for registry in registries if probe]
 
 
@@ -51,6 +55,25 @@ def examine_runtimes(root: Path, runtimes: Runtimes) -> list[Check]:
             "install podman, docker or containerd, and start its service",
         ),
     ]
+
+
+def examine_rootless(root: Path, runtimes: Runtimes) -> list[Check]:
+    """A warning of engines that are not root's, where they are used or nothing else is there; else nothing.
+
+    Their containers have no capability outside of a user namespace, and loading a scheduler needs some.
+    """
+    used = [one.socket for one in runtimes if _is_users(one.socket)]
+    found = sorted(f"/{path.relative_to(root)}" for name in _ROOTLESS for path in root.glob(f"run/user/[1-9]*/{name}"))
+    if not used and (list(runtimes) or not found):
+        return []
+    where = ", ".join(used or found)
+    seen = f"rootless: {where}; its containers cannot load schedulers"
+    fix = "start the system's engine: systemctl enable --now podman.socket"
+    return [Check("runtime.rootless", Outcome.WARNING, seen, f"{fix}, and name no other socket" if used else fix)]
+
+
+def _is_users(socket: str) -> bool:
+    return socket.startswith(_USERS) and not socket.startswith(f"{_USERS}0/")
 
 
 def is_installed(root: Path, driver: str) -> bool:

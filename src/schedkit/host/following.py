@@ -32,6 +32,7 @@ def stream(
     *,
     tail: int | None = None,
     since: float | None = None,
+    timestamps: bool = False,
     sleep: Callable[[float], None] = time.sleep,
     seen: Callable[[Container], None] = lambda _: None,
 ) -> Iterator[bytes]:
@@ -53,14 +54,14 @@ def stream(
             if away:
                 progress.step(f"{runtime.driver} responds again")
             away, pause = False, _FIRST_PAUSE
-            for piece in runtime.stream_logs(id, follow=True, tail=tail, since=since):
+            for piece in runtime.stream_logs(id, follow=True, tail=tail, since=since, timestamps=timestamps):
                 since, tail = time.time(), None
                 yield piece
             if has_ended():
                 return
         except _AWAY as error:
             if not away:
-                progress.warn(f"{error.message}; the scheduler goes on, and {runtime.driver} is waited for")
+                progress.warn(f"{error.message}; the scheduler keeps running, and {runtime.driver} is waited for")
             away = True
         sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import ExitCode, SchedkitError
 from schedkit.host import units
-from schedkit.host.model import Attachment, Host, Machine, Managed
+from schedkit.host.machine import Machine
+from schedkit.host.model import Attachment, Host, Managed
 from schedkit.host.units import ENABLED, FILES, RERUN, Choice
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import Label, is_unprivileged
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ def runs_choice(managed: Managed, choice: Choice) -> bool:
     """Whether a container was made of just this choice."""
     from schedkit.host.containers import format_args
 
+    if is_unprivileged(managed.container.labels) != choice.unprivileged:
+        return False
     wanted = choice.digest, format_args(choice.args), format_args(choice.files) if choice.files else None
     return wanted == tuple(map(managed.container.labels.get, (Label.DIGEST, Label.ARGS, Label.FILES)))
 

@@ -4,7 +4,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from schedkit.host.model import Attachment, Machine, Managed, Observed
+from schedkit.host.machine import Machine
+from schedkit.host.model import Attachment, Managed, Observed
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import KernelState, State, read_state

@@ -1,12 +1,11 @@
 """What the lifecycle speaks of: requests, results, and the machine it happens on."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from schedkit.errors import ExitCode, UsageError
+from schedkit.host.machine import Machine
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState
 from schedkit.runtimes.container import Container, ContainerState
@@ -33,14 +32,6 @@ class ProgressReporter(Protocol):
 
 # Between resolve and pull: returns what Label.VERIFIED shall say, or raises.
 Verify = Callable[["Image"], str]
-
-
-class Machine(NamedTuple):
-    """Where things happen; every path and clock is passed in."""
-
-    root: Path = Path("/")
-    lock: Path = Path("/run/schedkit/lock")
-    now: Callable[[], datetime] = lambda: datetime.now().astimezone()
 
 
 class Host(NamedTuple):
@@ -87,6 +78,8 @@ class RunRequest(NamedTuple):
     env: Mapping[str, str] = {}
     files: tuple[str, ...] = ()  # absolute paths
     host_network: bool = False
+    unprivileged: bool = False  # only the capabilities that loading takes, and no devices
+    replace: bool = False  # take the name of the container that is replaced, if `name` is that
     restart: Restart = Restart()
     timeout: float = 30.0
     wait: bool = True

@@ -1,8 +1,9 @@
 """What `run` and `switch` look at before they change anything, and the pull."""
 
 from schedkit.host.errors import KernelUnfitError
+from schedkit.host.machine import Machine
 from schedkit.host.managed import observe
-from schedkit.host.model import Host, Machine, Observed, RunRequest
+from schedkit.host.model import Host, Observed, RunRequest
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.check import Outcome
 from schedkit.kernel.preflight import OLDEST_KERNEL, find_obstacles

@@ -10,7 +10,7 @@ from schedkit.host.model import Host, Managed, RunRequest, RunResult, Verify
 from schedkit.host.preparing import check_image, check_runtimes, observe_settled, pull
 from schedkit.host.slot import check_free
 from schedkit.kernel.state import State
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import Label, is_unprivileged
 from schedkit.runtimes.model import ContainerSpec
 
 
@@ -26,8 +26,10 @@ def find_same(
     args: Sequence[str],
     name: str | None = None,
     files: Sequence[str] = (),
+    *,
+    unprivileged: bool = False,
 ) -> Managed | None:
-    """A container that runs just this: the same image by name, with the same arguments and files.
+    """A container that runs just this: the same image by name, with the same arguments, files and rights.
 
     What the image's name is may cost a catalog, so that is asked only where something runs that could be it.
     """
@@ -37,6 +39,7 @@ def find_same(
         for one in observe_settled(host).running
         if (one.container.labels.get(Label.ARGS), one.container.labels.get(Label.FILES, "[]")) == wanted
         and name in (None, one.container.name)
+        and is_unprivileged(one.container.labels) == unprivileged
     ]
     if not alike:
         return None

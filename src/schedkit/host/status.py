@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedkit.errors import NoPermissionError
+from schedkit.host.machine import Machine
 from schedkit.host.managed import observe
-from schedkit.host.model import Attachment, Machine, Managed, Observed, Status, Summary
+from schedkit.host.model import Attachment, Managed, Observed, Status, Summary
 from schedkit.host.slot import advise_ending, find_doubts, name_ops
 from schedkit.kernel.holder import Holder, describe_holder
 from schedkit.kernel.state import State

@@ -8,8 +8,9 @@ from schedkit.errors import NotFoundError, SchedkitError, UsageError
 from schedkit.host import containers
 from schedkit.host.errors import NotDetachedError
 from schedkit.host.lock import hold_lock
+from schedkit.host.machine import Machine
 from schedkit.host.managed import observe
-from schedkit.host.model import Attachment, Host, Machine, Managed, Observed
+from schedkit.host.model import Attachment, Host, Managed, Observed
 from schedkit.host.slot import find_doubts, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import describe_holder

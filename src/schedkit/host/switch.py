@@ -78,6 +78,8 @@ def switch(
             _settle_old(old)
         elif old:
             _remove_old(old, host.progress)
+            if request.replace and request.name and name != request.name:
+                return _take_name(host, switched, request.name)
         return switched
 
 
@@ -167,6 +169,17 @@ def _settle_old(old: _Old) -> None:
     with suppress(SchedkitError):  # the new one is attached: what is wrong here shows on the way back
         if old.runtime.wait(old.managed.container.id, STOP_SECONDS) is None:
             containers.kill(old.runtime, old.managed.container.id)
+
+
+def _take_name(host: Host, switched: Switched, name: str) -> Switched:
+    """Rename the new container as the old one was called; as with removing that, a failure undoes nothing."""
+    runtime, id = host.runtimes.chosen, switched.attached.container.id
+    try:
+        runtime.rename(id, name)
+        return switched._replace(attached=switched.attached._replace(container=runtime.fetch_container(id)))
+    except SchedkitError as error:
+        host.progress.warn(f"the container keeps the name {switched.attached.container.name}: {error.message}")
+        return switched
 
 
 def _remove_old(old: _Old, progress: ProgressReporter) -> None:

@@ -14,8 +14,9 @@ from schedkit.host.errors import EjectedError, RolledBackError
 from schedkit.host.explain import explain_end
 from schedkit.host.lasting import find_unit
 from schedkit.host.lock import hold_lock
+from schedkit.host.machine import Machine
 from schedkit.host.managed import observe
-from schedkit.host.model import Attachment, Host, Machine, Managed, Observed, RunRequest, Switched, Verify
+from schedkit.host.model import Attachment, Host, Managed, Observed, RunRequest, Switched, Verify
 from schedkit.host.stop import is_gone, wait_detached
 from schedkit.host.switch import switch
 from schedkit.host.systemd import call, stop_unit

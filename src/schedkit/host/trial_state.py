@@ -5,7 +5,7 @@ import time
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.unknown import Unknown
 
 FILE = "trial.json"

@@ -48,6 +48,7 @@ class Choice(NamedTuple):
     name: str | None = None  # of the container
     env: Mapping[str, str] = {}
     host_network: bool = False
+    unprivileged: bool = False
     timeout: float = 30.0
     trust_policy: str = ""
     allow_unsigned: bool = False
@@ -142,7 +143,7 @@ def _take(name: str, value: object) -> Any:
     elif name == "env":
         if isinstance(value, dict) and all(isinstance(one, str) for one in value.values()):
             return value
-    elif name in ("host_network", "allow_unsigned"):
+    elif name in ("host_network", "unprivileged", "allow_unsigned"):
         if isinstance(value, bool):
             return value
     elif name == "timeout":

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import Holder, read_holder
 from schedkit.kernel.state import KernelState, State, read_state
@@ -37,7 +37,7 @@ def watch(machine: Machine, *, tick: float = TICK_SECONDS, stats: bool = True) -
             yield meter.sample(kernel, stats=stats)
             while (left := due - time.monotonic()) > 0:
                 changes.wait(min(left, _LOOK_AGAIN_SECONDS))
-                if _identity(read_state(machine.root)) != _identity(kernel):
+                if identify(read_state(machine.root)) != identify(kernel):
                     break
 
 
@@ -51,7 +51,7 @@ class _Meter:
 
     def sample(self, kernel: KernelState, *, stats: bool) -> Sample:
         now = time.monotonic()
-        if self._last is None or _identity(self._last[1]) != _identity(kernel):
+        if self._last is None or identify(self._last[1]) != identify(kernel):
             self._since = self._find_beginning(kernel, now)
         uptime = now - self._since if isinstance(self._since, float) else self._since
         rates = self._rate(kernel, now)
@@ -82,7 +82,7 @@ class _Meter:
     def _rate(self, kernel: KernelState, now: float) -> Mapping[str, float] | Unknown | None:
         if kernel.events is None or isinstance(kernel.events, Unknown):
             return kernel.events
-        if self._last is None or _identity(self._last[1]) != _identity(kernel):
+        if self._last is None or identify(self._last[1]) != identify(kernel):
             return None
         then, before = self._last
         if before.events is None or isinstance(before.events, Unknown) or now <= then:
@@ -91,7 +91,18 @@ class _Meter:
         return {name: (count - before.events.get(name, count)) / (now - then) for name, count in kernel.events.items()}
 
 
-def _identity(kernel: KernelState) -> tuple[object, object, object]:
+def check_supported(kernel: KernelState) -> None:
+    """A kernel without sched_ext has no slot, and will have none before the next boot."""
+    if kernel.state is not State.UNSUPPORTED:
+        return
+    from schedkit.host.errors import KernelUnfitError
+    from schedkit.kernel.preflight import BOOT_ANOTHER
+
+    raise KernelUnfitError("this kernel has no sched_ext: there is nothing to watch", hint=BOOT_ANOTHER)
+
+
+def identify(kernel: KernelState) -> tuple[object, object, object]:
+    """What is different when a scheduler came or went."""
     return kernel.state, kernel.ops, kernel.enable_seq
 
 

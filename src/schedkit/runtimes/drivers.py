@@ -2,33 +2,15 @@
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from schedkit.errors import NoPermissionError, sudo_hint
+from schedkit.runtimes.known import DRIVERS, RESPONSE_SECONDS
 from schedkit.runtimes.probe import Answered, Failed, probe
 from schedkit.runtimes.view import Notice, Runtimes, UnreachableRuntime, ignore
 
 if TYPE_CHECKING:
     from schedkit.runtimes.model import Runtime
-
-# A socket that accepts is a runtime that is there: systemd may have to start it first, on a machine that is busy.
-RESPONSE_SECONDS = 10.0
-
-
-class Driver(NamedTuple):
-    """How to find a runtime and start it."""
-
-    socket: str
-    variable: str  # by which its users name another socket, as its own tools take it
-    unit: str  # of systemd
-
-
-# In this order: auto takes the first that responds.
-DRIVERS = {
-    "podman": Driver("/run/podman/podman.sock", "CONTAINER_HOST", "podman.socket"),
-    "docker": Driver("/run/docker.sock", "DOCKER_HOST", "docker"),
-    "containerd": Driver("/run/containerd/containerd.sock", "CONTAINERD_ADDRESS", "containerd"),
-}
 
 
 def find_runtimes(

@@ -21,19 +21,13 @@ from schedkit.runtimes.engine_answers import (
     parse_message,
     parse_repositories,
 )
-from schedkit.runtimes.labels import PROVIDER, Label
+from schedkit.runtimes.labels import PROVIDER
 from schedkit.runtimes.local_image import LocalImage, in_use
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, EngineAnswer, EngineSocket
 
 # The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
 _API = (1, 44)
-# Logs must be readable whatever the machine's default is: podman's may be a journal that nobody runs, docker's `none`.
-# Bounded, as a scheduler that prints its statistics each second runs for months.
-_LOGS = {
-    "podman": {"Type": "k8s-file", "Config": {"max-size": "16mb"}},
-    "docker": {"Type": "json-file", "Config": {"max-size": "8m", "max-file": "2"}},
-}
 _PIECE = 64 * 1024
 
 
@@ -153,8 +147,10 @@ class Engine:
         image = self._find_image(content)
         if image is None:
             raise NotFoundError(f"{self.driver} does not have {content.reference}", hint="pull it first")
+        from schedkit.runtimes.engine_spec import describe_container
+
         action = f"create container {spec.name}"
-        body = self._describe(image, content, spec)
+        body = describe_container(self.driver, image, content, spec, self._scx_folder)
         answer = self._call(
             "POST", "/containers/create", action, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
         )
@@ -193,6 +189,16 @@ class Engine:
             raise SchedkitError(f"container {container.name} was never started, so there is no end to wait for")
         return container.exit_code if code is None else code
 
+    def rename(self, id: str, name: str) -> None:
+        """Give it another name."""
+        action = f"rename container {id[:12]}"
+        answer = self._call("POST", f"/containers/{id}/rename", action, query={"name": name}, seconds=CHANGE_SECONDS)
+        if answer.status != 204:
+            failure = self._failure(answer, action)
+            # podman answers in the words of its database, where nothing else could fail to be unique.
+            taken = any(words in failure.message for words in ("already in use", "UNIQUE constraint failed"))
+            raise name_taken(self.driver, name) if taken else failure
+
     def remove(self, id: str) -> None:
         """Remove an ended container with its log and its anonymous volumes; one that is gone is fine."""
         action = f"remove container {id[:12]}"
@@ -204,7 +210,13 @@ class Engine:
         raise self._failure(answer, action)
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         """Its output, both streams in the order in which they came."""
         action = f"read the logs of container {id[:12]}"
@@ -213,6 +225,8 @@ class Engine:
         query = {"stdout": "1", "stderr": "1", "follow": str(int(follow)), "tail": "all" if tail is None else str(tail)}
         if since is not None:
             query["since"] = f"{since:.9f}"
+        if timestamps:
+            query["timestamps"] = "1"
         return self._stream_logs(id, query, action, framed=framed, follow=follow)
 
     def close(self) -> None:
@@ -286,33 +300,6 @@ class Engine:
         pull(self._socket, self._api_prefix(), content, source, progress)
         if not self._is_here(_pin(source, content), content):
             raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
-
-    def _describe(self, image: str, content: Content, spec: ContainerSpec) -> dict[str, object]:
-        name, value = PROVIDER
-        body: dict[str, object] = {
-            "Image": image,
-            "Env": [f"{variable}={text}" for variable, text in spec.env.items()],
-            "Labels": {
-                Label.IMAGE: content.reference,
-                **spec.labels,
-                Label.MANIFEST: content.manifest.digest,
-                name: value,
-            },
-            "HostConfig": {
-                "Privileged": True,
-                "PidMode": "host",
-                # Statistics go through a unix socket; what a scheduler listens on beside that is not for the world.
-                "NetworkMode": "host" if spec.host_network else "none",
-                "Binds": [f"{self._scx_folder}:{SCX_FOLDER}"],
-                # Not as a bind's one text: a path may have a colon in it.
-                "Mounts": [{"Type": "bind", "Source": one, "Target": one, "ReadOnly": True} for one in spec.files],
-                "RestartPolicy": {"Name": "no"},
-                "LogConfig": _LOGS[self.driver],
-            },
-        }
-        if spec.args:
-            body["Cmd"] = list(spec.args)
-        return body
 
     def _fetch_images(self, parse: Callable[[Any], frozenset[str]]) -> frozenset[str]:
         action = "list images"

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from schedkit.errors import NoPermissionError, NoSpaceError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.runtimes.container import Container, ContainerState
-from schedkit.runtimes.labels import MIN_KERNEL, Label, drop_own
+from schedkit.runtimes.labels import MIN_KERNEL, PREFIX, Label, drop_own
 from schedkit.runtimes.local_image import LocalImage
 from schedkit.unknown import Unknown
 
@@ -76,7 +76,8 @@ def parse_container(driver: str, told: Mapping[str, Any]) -> Container:
 def parse_labels(told: Mapping[str, Any]) -> dict[str, str]:
     """A container's labels, those of schedkit only if we wrote them: engines mix in whatever the image has."""
     labels = {name: _take(value, str) for name, value in (told["Config"].get("Labels") or {}).items()}
-    return labels if is_marked(told) else drop_own(labels)
+    said = {name: value for name, value in labels.items() if value or not name.startswith(PREFIX)}
+    return said if is_marked(told) else drop_own(said)
 
 
 def is_marked(told: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ from enum import StrEnum
 PREFIX = "org.schedkit."
 PROVIDER = ("provider", "schedkit")  # what the Go schedctl puts on its containers, and so do we
 MIN_KERNEL = "org.schedkit.scheduler.kernel.min-version"  # of an image: the oldest kernel that it supports
+UNPRIVILEGED = "no"  # what Label.PRIVILEGED says of one that is not
 
 
 class Label(StrEnum):
@@ -19,6 +20,7 @@ class Label(StrEnum):
     FILES = "org.schedkit.files"  # a JSON list of paths: files of this machine that the scheduler reads
     ENV = "org.schedkit.env"  # a JSON list of names: of the variables it was given, whose values may be secrets
     NETWORK = "org.schedkit.network"  # host, if it was given that
+    PRIVILEGED = "org.schedkit.privileged"  # no, if it was started with --unprivileged
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
     RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
     VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed` or `untrusted-allowed`
@@ -26,6 +28,11 @@ class Label(StrEnum):
     CONTAINER = "org.schedkit.container"  # on containerd, where we choose it: the container's own id
     NAME = "org.schedkit.name"  # on containerd, whose containers have no name
     STARTED = "org.schedkit.started"  # when it was last started; on containerd, which does not note that
+
+
+def is_unprivileged(labels: Mapping[str, str]) -> bool:
+    """Whether a container was started with --unprivileged; those of the Go schedctl are privileged."""
+    return labels.get(Label.PRIVILEGED) == UNPRIVILEGED
 
 
 def drop_own(labels: Mapping[str, str]) -> dict[str, str]:

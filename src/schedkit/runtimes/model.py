@@ -11,12 +11,18 @@ from schedkit.runtimes.local_image import LocalImage
 LOOK_SECONDS = 10.0  # what listing the containers may take: everybody who looks at this machine waits for it
 SCX_FOLDER = "/var/run/scx"  # where schedulers serve their statistics; bound into each container
 
+# What loading and attaching a scheduler takes: BPF programs, what they observe, and struct_ops.
+LOADING_CAPABILITIES = ("CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN")
+
 # Told of how far a pull is: bytes done, bytes in all (0 while nobody knows).
 Progress = Callable[[int, int], None]
 
 
 class ContainerSpec(NamedTuple):
-    """A scheduler's container: always privileged, in the host's PID namespace, with SCX_FOLDER bound."""
+    """A scheduler's container: in the host's PID namespace, with SCX_FOLDER bound.
+
+    Privileged, unless it is to do with LOADING_CAPABILITIES, without the host's devices, and with /sys to read only.
+    """
 
     name: str
     args: tuple[str, ...] = ()  # after the image's entrypoint, instead of its command; empty: the image's command
@@ -24,6 +30,7 @@ class ContainerSpec(NamedTuple):
     host_network: bool = False  # else it has none
     labels: Mapping[str, str] = {}  # labels.PROVIDER is added by the runtime
     files: tuple[str, ...] = ()  # and folders of this machine, by absolute paths: there too, to be read only
+    unprivileged: bool = False
 
 
 def name_taken(driver: str, name: str) -> AlreadyExistsError:
@@ -101,15 +108,25 @@ class Runtime(Protocol):
     def wait(self, id: str, timeout: float) -> int | None:
         """The exit code once it ended; None if it still runs after `timeout` seconds. Wakes at once, no polling."""
 
+    def rename(self, id: str, name: str) -> None:
+        """Give a container, running or not, another name; AlreadyExistsError if one has it."""
+
     def remove(self, id: str) -> None:
         """Remove an ended container and all it leaves: snapshot, log, lease; StillRunningError if it has not ended."""
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         """Its output, both streams, as pieces of bytes; of an ended one too. With `follow`, until it ends.
 
-        What was said before `since` is left out; on containerd, up to a second of it may be there.
+        What was said before `since` is left out; on containerd, up to a second of it may be there. With `timestamps`,
+        each line begins with its time in RFC 3339, as exact as the runtime knows it, and a blank.
         """
 
     def close(self) -> None:

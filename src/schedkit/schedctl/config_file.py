@@ -9,7 +9,7 @@ from typing import NamedTuple
 from schedkit.errors import BadDataError
 from schedkit.images.catalog_document import MODES, is_mode
 from schedkit.images.reference import is_mirror, is_registry, is_url
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 from schedkit.schedctl.settings import AUTO
 
 KEYS = ("driver", "socket", "catalogs", "insecure-registries", "mirrors", "ca-file", "trust-policy", "modes")

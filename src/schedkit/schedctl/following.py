@@ -18,15 +18,16 @@ def write_logs(
     follow: bool = False,
     tail: int | None = None,
     since: float | None = None,
+    timestamps: bool = False,
 ) -> None:
     """Print it as it is, byte for byte."""
     from schedkit.host.following import stream
 
     session.progress.close()
     pieces: Iterable[bytes] = (
-        stream(runtime, id, session.progress, tail=tail, since=since)
+        stream(runtime, id, session.progress, tail=tail, since=since, timestamps=timestamps)
         if follow
-        else runtime.stream_logs(id, tail=tail, since=since)
+        else runtime.stream_logs(id, tail=tail, since=since, timestamps=timestamps)
     )
     for piece in pieces:
         _write(piece)

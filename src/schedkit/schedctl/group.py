@@ -24,6 +24,7 @@ SECTIONS = {
         "stop": "Stop a scheduler and wait until the kernel has detached it.",
         "restart": "Stop a scheduler and start it again.",
         "detach": "Detach a scheduler that schedctl does not manage.",
+        "wait": "Wait until a scheduler is attached, detached or ejected.",
         "bench": "Measure which scheduler is better for a command.",
     },
     "Keep it running": {
@@ -40,6 +41,7 @@ SECTIONS = {
         "logs": "Show a scheduler's output.",
         "inspect": "Print everything known about one container, as JSON.",
         "watch": "Follow the kernel's scheduler slot, live.",
+        "events": "Follow what the kernel attaches, detaches and ejects.",
         "metrics": "Print the kernel's scheduler metrics, for Prometheus.",
         "doctor": "Check whether this machine can run schedulers.",
     },
@@ -48,6 +50,7 @@ SECTIONS = {
         "rmi": "Remove images of schedulers.",
         "prune": "Remove images of schedulers that no container uses.",
         "catalog": "Update the catalogs.",
+        "config": "Show and change schedctl's settings.",
         "completion": "Print the completion script for a shell.",
         "help": "Show the help of a command.",
         "version": "Show the version.",

@@ -34,6 +34,7 @@ Run it:
   stop     Stop a scheduler and wait until the kernel has detached it.
   restart  Stop a scheduler and start it again.
   detach   Detach a scheduler that schedctl does not manage.
+  wait     Wait until a scheduler is attached, detached or ejected.
   bench    Measure which scheduler is better for a command.
 
 Keep it running:
@@ -50,6 +51,7 @@ See what happens:
   logs     Show a scheduler's output.
   inspect  Print everything known about one container, as JSON.
   watch    Follow the kernel's scheduler slot, live.
+  events   Follow what the kernel attaches, detaches and ejects.
   metrics  Print the kernel's scheduler metrics, for Prometheus.
   doctor   Check whether this machine can run schedulers.
 
@@ -58,6 +60,7 @@ Other:
   rmi         Remove images of schedulers.
   prune       Remove images of schedulers that no container uses.
   catalog     Update the catalogs.
+  config      Show and change schedctl's settings.
   completion  Print the completion script for a shell.
   help        Show the help of a command.
   version     Show the version.

@@ -42,10 +42,7 @@ def check_restart(session: "Session", order: "Order") -> None:
 
 def pin(request: RunRequest) -> RunRequest:
     """The same by its digest, under a name of its own in the runtime: a tag that moves takes its name along."""
-    from dataclasses import replace
-
-    image = request.image
-    return request._replace(image=replace(image, source=image.source._replace(digest=image.digest)))
+    return request._replace(image=request.image.pin())
 
 
 def make_choice(session: "Session", request: RunRequest, *, verified: str = "", mode: str = "") -> "Choice":
@@ -68,6 +65,7 @@ def make_choice(session: "Session", request: RunRequest, *, verified: str = "", 
         name=request.name,
         env=request.env,
         host_network=request.host_network,
+        unprivileged=request.unprivileged,
         timeout=request.timeout,
         trust_policy=os.path.abspath(policy) if policy else "",  # noqa: PTH100 (keep links)
         allow_unsigned=settings.allow_unsigned,
@@ -144,6 +142,7 @@ def request_choice(choice: "Choice", image: "Image") -> RunRequest:
         files=choice.files,
         env=choice.env,
         host_network=choice.host_network,
+        unprivileged=choice.unprivileged,
         restart=parse_restart(choice.restart),
         timeout=choice.timeout,
     )

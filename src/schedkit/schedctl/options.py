@@ -139,7 +139,7 @@ def pass_session(
     @wraps(function)
     def call(*arguments: Parameters.args, **settings: Parameters.kwargs) -> Result:
         context = click.get_current_context()
-        session = open_session(read_flags(context), json=context.meta.get(_OUTPUT) == "json")
+        session = open_session(read_flags(context), json=is_json(context))
         context.call_on_close(session.close)
         return function(session, *arguments, **settings)
 
@@ -178,6 +178,11 @@ def output_option(function: Function) -> Function:
         callback=_note_output,
         help="text for people, json for programs ('schedctl help json').",
     )(function)
+
+
+def is_json(context: click.Context) -> bool:
+    """Whether `-o json` was said."""
+    return bool(context.meta.get(_OUTPUT) == "json")
 
 
 def _note_output(context: click.Context, _parameter: click.Parameter, value: str) -> None:

@@ -76,12 +76,15 @@ def plan_start(
     ]
     if leftover:
         steps.append(f"remove the container {name}, left over from before")
-    steps.append(f"create the container {name} in {runtime.driver}{args}")
+    rights = " without privileges" if request.unprivileged else ""
+    steps.append(f"create the container {name} in {runtime.driver}{rights}{args}")
     if replaced:
         verb = "stop" if and_back else "stop and remove"
         steps.append(f"{verb} {name_container(replaced.container)}")
     wait = f", and wait up to {format_span(request.timeout)} for the kernel to attach it" if request.wait else ""
     steps.append(f"start {name}{wait}")
+    if request.replace and request.name and name != request.name:
+        steps.append(f"rename it to {request.name}")
     return DryRun(tuple(steps), request.scheduler, image, verified)
 
 

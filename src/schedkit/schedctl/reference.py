@@ -53,8 +53,8 @@ def render_json() -> str:
         "version; none is removed, renamed or given another meaning. Times are RFC 3339 in UTC. `null` is an absence",
         'that is known. **What could not be found out is `{"unknown": "why"}`** in place of the value.',
         "",
-        "`schedctl watch -o json` prints one document a line; the others print one. `a[].b` is a field of each element",
-        "of the list `a`.",
+        "`schedctl watch -o json` and `schedctl events -o json` print one document a line; the others print one.",
+        "`a[].b` is a field of each element of the list `a`.",
     ]
     for command, fields in FIELDS.items():
         lines += ["", f"## schedctl {command}", "", "| field | meaning |", "|---|---|"]

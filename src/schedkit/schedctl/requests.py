@@ -84,6 +84,11 @@ def request_options(function: Function) -> Function:
             show_default=True,
             help="Network of the container: none, or this machine's.",
         ),
+        click.option(
+            "--unprivileged",
+            is_flag=True,
+            help="Give the container only the capabilities that loading a scheduler needs, and no devices.",
+        ),
         attach_timeout_option,
     ]
     function = trust_options(mode_option(function))
@@ -106,6 +111,8 @@ class Order(NamedTuple):
     wait: bool
     mode: str | None = None
     files: tuple[str, ...] = ()
+    unprivileged: bool = False
+    replace: bool = False
 
 
 def parse_order(
@@ -121,11 +128,17 @@ def parse_order(
     wait: bool = True,
     mode: str | None = None,
     files: Sequence[str] = (),
+    unprivileged: bool = False,
+    replace: bool = False,
 ) -> Order:
     """Everything that can be wrong on the command line."""
     policy = parse_restart(restart)
     if policy.on_failure and not wait:
         raise UsageError("--restart cannot be used with --no-wait", hint="only a scheduler that attached is restarted")
+    if replace and not wait:
+        raise UsageError(
+            "--replace cannot be used with --no-wait", hint="the old scheduler is kept until the new one has attached"
+        )
     check_name(name, version)
     if container is not None and not _CONTAINER.fullmatch(container):
         raise UsageError(
@@ -145,6 +158,8 @@ def parse_order(
         wait,
         mode,
         find_files(files),
+        unprivileged,
+        replace,
     )
 
 
@@ -162,6 +177,8 @@ def make_request(session: Session, order: Order) -> RunRequest:
         env=order.env,
         files=order.files,
         host_network=order.host_network,
+        unprivileged=order.unprivileged,
+        replace=order.replace,
         restart=order.restart,
         timeout=order.timeout,
         wait=order.wait,

@@ -1,106 +1,34 @@
 """What `-o json` prints: every field of every command. docs/schedctl/json.md is made from here, and a test compares."""
 
-CONTAINER = {
-    "id": "the container's id",
-    "name": "its name",
-    "driver": "podman, docker or containerd",
-    "image": "the image reference as given",
-    "digest": "the digest that the reference resolved to; null for a container that the Go schedctl started",
-    "manifest": "this platform's manifest, which is what runs; null if not recorded",
-    "args": "the scheduler's arguments, a list; null if not recorded",
-    "state": "created, running, paused or exited",
-    "pid": "PID of its first process; null unless it runs",
-    "exit_code": "null unless it has ended, or if unknown",
-    "started_at": "when it was started last",
-    "finished_at": "when it ended last",
-}
-MANAGED = CONTAINER | {
-    "scheduler": "the catalog name, or the last part of the image's path",
-    "attached": "yes, no or unknown: whether its scheduler is the one in the kernel's slot",
-    "why": "why it is not attached, or why that is unknown",
-    "verified": "who signed the image, or unsigned-allowed or untrusted-allowed; null if not recorded",
-    "restart": "no, on-failure or on-failure:N",
-    "supervised": "whether a running systemd unit restarts it; null without a restart policy",
-}
-KERNEL = {
-    "supported": "whether this kernel has sched_ext",
-    "enabled": "whether a scheduler is attached",
-    "state": "enabling, enabled, disabling, disabled or unsupported",
-    "ops": "the attached scheduler's name in the kernel; empty when there is none",
-    "enable_seq": "how many schedulers have attached since boot",
-    "nr_rejected": "tasks that the scheduler refused",
-    "hotplug_seq": "changes of the set of CPUs since boot",
-    "switch_all": "whether all tasks are scheduled by it",
-    "events": "the kernel's counters, by name; null before Linux 6.15, or when nothing is attached",
-    "sub_schedulers": "names of schedulers below it",
-}
-HOLDER = {
-    "pid": "the process that keeps it attached",
-    "command": "its command",
-    "link": "the id of its BPF link",
-    "container": "the container it is in, according to its cgroup",
-    "pod": "the UID of the Kubernetes pod it is in, ? if its cgroup does not show it; null outside a pod",
-    "unit": "the systemd service it is in; null in a container, and outside a service",
-}
-UNREACHABLE = {
-    "driver": "a runtime that could not be asked",
-    "socket": "the socket that was tried",
-    "why": "why it could not be asked",
-    "absent": "true: the socket does not exist; false: it exists or was named by you, and what runs there is unknown",
-}
-LOCAL_IMAGE = {
-    "driver": "the runtime that has it",
-    "id": "the image ID in that runtime",
-    "names": "its names with tags and digests, a list",
-    "size": "bytes; null if unknown",
-}
-ATTACHED = CONTAINER | {
-    "ops": "the scheduler's name in the kernel; null with --no-wait",
-    "seconds": "time from start to attached",
-}
-CHOICE = {
-    "scheduler": "the catalog name, or the last part of the image's path",
-    "image": "the image, pinned by its digest",
-    "digest": "the digest that the reference resolved to when it was enabled: this is what runs",
-    "driver": "podman, docker or containerd",
-    "args": "the scheduler's arguments",
-    "mode": "the --mode that the arguments come from; null if none was given",
-    "verified": "who signed it, or unsigned-allowed or untrusted-allowed, which need the registry at each start",
-    "restart": "on-failure or on-failure:N",
-}
-SERVICE = CHOICE | {
-    "unit": "the systemd unit",
-    "running": "whether the unit has a process",
-    "state": "state of the unit: active, activating (waits to be restarted), inactive or failed",
-    "restarts": "number of restarts, including the one that was refused; null while it runs",
-    "exit_code": "exit code of its last process, one of schedctl's; null while it runs",
-}
-TRIAL = {
-    "scheduler": "the scheduler",
-    "phase": "switching or on; after the trial, how it ended",
-    "seconds_left": "seconds until it goes back",
-    "back_to": "the scheduler to go back to; null for the kernel's own",
-    "why": "why it ended; null while it is on",
-    "ended_at": "when; null while it is on",
-}
-
-
-def _below(prefix: str, fields: dict[str, str]) -> dict[str, str]:
-    return {f"{prefix}.{name}": text for name, text in fields.items()}
-
+from schedkit.schedctl.schema_parts import (
+    ATTACHED,
+    BENCH,
+    CHOICE,
+    CONTAINER,
+    EVENT,
+    HOLDER,
+    KERNEL,
+    LOCAL_IMAGE,
+    MANAGED,
+    SERVICE,
+    SETTING,
+    TRIAL,
+    UNREACHABLE,
+    below,
+)
 
 _ENABLE = {
     "enabled": "what is enabled",
-    **_below("enabled", CHOICE | {"unit": "the systemd unit that starts it"}),
+    **below("enabled", CHOICE | {"unit": "the systemd unit that starts it"}),
     "container": "where it runs",
-    **_below("container", CONTAINER),
+    **below("container", CONTAINER),
     "replaced": "null when none was running before, or the same",
-    **_below("replaced", CONTAINER),
+    **below("replaced", CONTAINER),
     "gap_seconds": "how long the kernel used its own scheduler between the two; null when there was no gap",
 }
 # Command → field → what it means. `a.b` is a field of an object, `a[].b` of each object of a list, `a.*` of any name.
 FIELDS: dict[str, dict[str, str]] = {
-    "list": _below(
+    "list": below(
         "schedulers[]",
         {
             "name": "the name to use with `schedctl run`",
@@ -116,7 +44,7 @@ FIELDS: dict[str, dict[str, str]] = {
     "versions": {
         "image": "registry and path",
         "total": "how many versions there are, shown or not",
-        **_below(
+        **below(
             "versions[]",
             {
                 "tag": "the version",
@@ -142,7 +70,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "labels.*": "all labels",
         "modes.*": "the flags of a --mode, by its name",
         "kernel.fits": "whether this kernel can run it; null if unknown",
-        **_below(
+        **below(
             "kernel.obstacles[]",
             {
                 "id": "the check, as in doctor",
@@ -157,13 +85,13 @@ FIELDS: dict[str, dict[str, str]] = {
         "image": "the image reference as given",
         "digest": "the digest that it resolves to",
         "manifest": "this platform's manifest, which is what would run",
-        **_below("policy", {"source": "its file, or built-in", "hash": "hash of what can change a verdict"}),
+        **below("policy", {"source": "its file, or built-in", "hash": "hash of what can change a verdict"}),
         "verified": "whether it may run",
         "reason": "why not, in one word; null when it may",
         "rule": "the rule of the policy that accepted it; null when it may not run",
         "checked_at": "when it was verified",
         "from_cache": "whether this is an earlier verdict, and no network was used now",
-        **_below(
+        **below(
             "signatures[]",
             {
                 "who": "key SHA256:… (path), or subject (issuer)",
@@ -177,7 +105,7 @@ FIELDS: dict[str, dict[str, str]] = {
                 "log.integrated_at": "when the log recorded it; null if the log does not confirm the time",
             },
         ),
-        **_below(
+        **below(
             "attempts[]",
             {
                 "what": "where the rejected signature is",
@@ -195,12 +123,18 @@ FIELDS: dict[str, dict[str, str]] = {
         "driver": "the runtime that it was pulled into",
         "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
     },
-    "run": {"scheduler": "the scheduler", **_below("container", ATTACHED)},
+    "run": {
+        "scheduler": "the scheduler",
+        **below("container", ATTACHED),
+        "replaced": "what --replace stopped and removed; null without it, or when none was running before",
+        **below("replaced", CONTAINER),
+        "gap_seconds": "how long the kernel used its own scheduler between the two; null when there was no gap",
+    },
     "switch": {
         "scheduler": "the scheduler that is attached now",
-        **_below("container", ATTACHED),
+        **below("container", ATTACHED),
         "replaced": "null when none was running before",
-        **_below("replaced", CONTAINER),
+        **below("replaced", CONTAINER),
         "gap_seconds": "how long the kernel used its own scheduler between the two",
     },
     "update": {
@@ -213,9 +147,9 @@ FIELDS: dict[str, dict[str, str]] = {
         "unit": "the systemd unit that runs it, and will run the newer version; null if there is none",
         "updated": "whether the newest version runs now",
         "container": "null if nothing was started",
-        **_below("container", ATTACHED),
+        **below("container", ATTACHED),
         "replaced": "null if nothing was stopped",
-        **_below("replaced", CONTAINER),
+        **below("replaced", CONTAINER),
         "gap_seconds": "how long the kernel used its own scheduler between the two; null when there was no gap",
     },
     "COMMAND --dry-run": {
@@ -226,7 +160,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
         "steps": "what would be done, in order; each step completes the sentence `would …`",
     },
-    "stop": _below(
+    "stop": below(
         "stopped[]",
         CONTAINER
         | {
@@ -236,21 +170,21 @@ FIELDS: dict[str, dict[str, str]] = {
             "seconds": "time until the kernel had detached it and the container was removed",
         },
     ),
-    "restart": _below("container", ATTACHED),
+    "restart": below("container", ATTACHED),
     "enable": _ENABLE,
     "disable": {
         "scheduler": "the scheduler that was enabled; null if its unit could not be read",
         "unit": "the unit that was removed",
         "stopped": "whether the unit was running it",
     },
-    "restore": _ENABLE | {"trial": "the trial that this ended; then the others are null", **_below("trial", TRIAL)},
+    "restore": _ENABLE | {"trial": "the trial that this ended; then the others are null", **below("trial", TRIAL)},
     "trial": {
         "scheduler": "the scheduler that is attached now",
-        **_below("container", ATTACHED),
+        **below("container", ATTACHED),
         "replaced": "null when none was running before",
-        **_below("replaced", CONTAINER),
+        **below("replaced", CONTAINER),
         "gap_seconds": "how long the kernel used its own scheduler between the two",
-        **_below("trial", TRIAL),
+        **below("trial", TRIAL),
     },
     "keep": {"scheduler": "the scheduler that stays"},
     "import": {
@@ -264,9 +198,9 @@ FIELDS: dict[str, dict[str, str]] = {
     },
     "detach": {
         "ops": "what was attached",
-        **_below("holder", HOLDER),
+        **below("holder", HOLDER),
         "way": "how it was ended",
-        **_below("kernel", KERNEL),
+        **below("kernel", KERNEL),
     },
     "status": {
         "schema_version": "the same as version, under the Go schedctl's name",
@@ -274,7 +208,7 @@ FIELDS: dict[str, dict[str, str]] = {
         " multiple-managed",
         "driver": "the --driver that was given, or auto",
         "scheduler": "the running scheduler, with the Go schedctl's field names; null when there is none, or several",
-        **_below(
+        **below(
             "scheduler",
             {
                 "name": "the scheduler",
@@ -285,29 +219,29 @@ FIELDS: dict[str, dict[str, str]] = {
                 "started_at": "since when",
             },
         ),
-        **_below("kernel", KERNEL),
+        **below("kernel", KERNEL),
         "discrepancy": "the explanation, if something is wrong or unknown; else null",
         "explanation": "the situation in one sentence, also when nothing is wrong",
         "remedy": "the command that fixes it",
         "holder": "null when no process holds the slot",
-        **_below("holder", HOLDER),
-        **_below("managed[]", MANAGED),
-        **_below("unreachable[]", UNREACHABLE),
+        **below("holder", HOLDER),
+        **below("managed[]", MANAGED),
+        **below("unreachable[]", UNREACHABLE),
         "enabled": "what `schedctl enable` chose; null when nothing is enabled",
-        **_below("enabled", SERVICE | {"at_boot": "whether systemd starts it at boot"}),
+        **below("enabled", SERVICE | {"at_boot": "whether systemd starts it at boot"}),
         "restarted": "what runs with `--restart`; null when nothing does",
-        **_below("restarted", SERVICE),
+        **below("restarted", SERVICE),
         "trial": "the current trial, or the last one since boot; null when there was none",
-        **_below("trial", TRIAL),
+        **below("trial", TRIAL),
     },
-    "ps": {**_below("containers[]", MANAGED), **_below("unreachable[]", UNREACHABLE)},
+    "ps": {**below("containers[]", MANAGED), **below("unreachable[]", UNREACHABLE)},
     "inspect": {
-        **_below("container", MANAGED | {"labels.*": "all labels of the container"}),
-        **_below("kernel", KERNEL),
-        **_below("holder", HOLDER),
+        **below("container", MANAGED | {"labels.*": "all labels of the container"}),
+        **below("kernel", KERNEL),
+        **below("holder", HOLDER),
     },
     "doctor": {
-        **_below(
+        **below(
             "checks[]",
             {
                 "id": "which check",
@@ -319,7 +253,7 @@ FIELDS: dict[str, dict[str, str]] = {
                 "remediation": "what to do",
             },
         ),
-        **_below(
+        **below(
             "summary",
             {
                 "passed": "how many are ok",
@@ -331,115 +265,38 @@ FIELDS: dict[str, dict[str, str]] = {
     },
     "watch": {
         "at": "when",
-        **_below("kernel", KERNEL),
+        **below("kernel", KERNEL),
         "uptime_seconds": "seconds since it attached; null when nothing is attached",
         "rates": "events per second; null if the kernel has no counters",
         "rates.*": "the counter's name",
         "stats": "the scheduler's statistics; null when it has none",
         "stats.*": "as the scheduler names it",
     },
-    "bench": {
-        "command": "what was measured, a list",
-        "workload": "the name given to --workload; null for a command",
-        "user": "the user that it ran as; null for schedctl's own",
-        "metric": "the --metric that was compared; null for the wall time",
-        **_below("metric", {"pattern": "the regular expression", "better": "lower, higher or either"}),
-        "runs": "number of runs with each scheduler, as requested",
-        "warmup": "number of runs before these, which do not count",
-        "seed": "pass it to --seed to repeat the order of runs",
-        "settle_seconds": "pause between a change of the scheduler and a run",
-        "started_at": "when the first run began",
-        "finished_at": "when the previous scheduler, or none, was attached again",
-        "interrupted": "whether Ctrl-C ended it before all runs were made",
-        "answers": "what was found, in sentences",
-        "warnings": "what about this machine makes the numbers doubtful",
-        "driver": "the runtime that the schedulers ran in",
-        **_below(
-            "schedulers[]",
-            {
-                "label": "its label: as given to --with, with a number if it was given twice",
-                "scheduler": "the catalog name, or the last part of the image's path; null for the kernel's own",
-                "image": "the image reference as given",
-                "digest": "the digest that it resolves to",
-                "manifest": "this platform's manifest, which is what ran",
-                "args": "what was given to the scheduler",
-                "verified": "who signed it, or unsigned-allowed or untrusted-allowed",
-                "ops": "the scheduler's name in the kernel",
-                "endings.*": "how many of its runs ended in this way, without warm-up",
-            },
-        ),
-        **_below(
-            "quantities[]",
-            {
-                "name": "what was measured",
-                "title": "its title",
-                "unit": "s, B, or empty",
-                "better": "lower, higher or either",
-            },
-        ),
-        "main": "the quantity that the answers are about",
-        "level": "confidence level of each interval; those of one quantity together hold in 95 %",
-        **_below(
-            "comparisons[]",
-            {
-                "scheduler": "its label",
-                "quantity": "the quantity's name",
-                "numbers": "number of runs that count",
-                "median": "median of these runs; null if there is none",
-                "ratio": "median divided by the first scheduler's; null for the first, and if there are too few runs",
-                "low": "lower end of the ratio's interval",
-                "high": "upper end of it",
-                "finding": "baseline, better, worse, higher, lower, same (within 2 %), not-different or too-few",
-                "needed_runs": "about how many runs are needed to see a difference of 2 %; null if unknown",
-            },
-        ),
-        **_below(
-            "samples[]",
-            {
-                "number": "position in the order of runs",
-                "block": "from 1; 0 and below for warm-up",
-                "scheduler": "its label",
-                "ending": "measured, failed, no-metric, ejected, detached, not-attached, disturbed or unknown: only"
-                " measured is a number that is compared",
-                "why": "why it is not a number",
-                "started_at": "when",
-                "exit_code": "exit code of the command; negative for the signal that ended it; null if it did not run",
-                "wakeups": "number of wake-ups that --latency measured; null without --latency",
-                "values.*": "by the quantity's name",
-            },
-        ),
-        **_below(
-            "machine",
-            {
-                "kernel": "its release",
-                "kernel_version": "its build",
-                "architecture": "of the CPUs",
-                "cpu": "the CPU's name",
-                "cpus": "how many the command may use",
-                "memory_bytes": "how much there is",
-                "virtual": "whether this is a virtual machine",
-                "governor": "CPU frequency governor; null if there is none",
-                "energy_preference": "energy preference of the CPUs; null if there is none",
-                "power_profile": "power profile of the platform; null if there is none",
-                "turbo": "whether turbo is enabled; null if there is none",
-                "on_battery": "null on a machine without a battery",
-                "other_load": "share of all CPUs that other processes used before the first run",
-                "load_average": "load average of the last minute before the first run",
-            },
-        ),
-        **_below("versions", {"schedctl": "of this program", "python": "of Python", "runtime": "of the runtime"}),
+    "events": EVENT,
+    "wait": {
+        "condition": "what was waited for: attached, detached or ejected",
+        "seconds": "how long it took",
+        "kernel": "the kernel's state then; null for ejected",
+        **below("kernel", KERNEL),
+        "event": "the ejection; null for attached and detached",
+        **below("event", EVENT),
     },
+    "bench": BENCH,
     "images": {
-        **_below("images[]", LOCAL_IMAGE | {"used_by": "names of the containers that use it, stopped ones included"}),
-        **_below("unreachable[]", UNREACHABLE),
+        **below("images[]", LOCAL_IMAGE | {"used_by": "names of the containers that use it, stopped ones included"}),
+        **below("unreachable[]", UNREACHABLE),
     },
-    "rmi": {**_below("removed[]", LOCAL_IMAGE), "dry_run": "true: nothing was removed"},
+    "rmi": {**below("removed[]", LOCAL_IMAGE), "dry_run": "true: nothing was removed"},
     "prune": {
-        **_below("removed[]", LOCAL_IMAGE),
+        **below("removed[]", LOCAL_IMAGE),
         "bytes": "their total size",
         "dry_run": "true: nothing was removed",
     },
     "catalog update": {"changes": "one sentence for each catalog"},
+    "config": below("settings[]", SETTING),
+    "config get": below("settings[]", SETTING),
+    "config set": {"file": "the file that was changed", "key": "the key", "value": "its new value"},
+    "config unset": {"file": "the file that was changed", "key": "the key", "value": "null"},
 }
 OPEN = ("kernel.events",)  # objects whose fields are named by the kernel
 

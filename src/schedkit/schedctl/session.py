@@ -6,13 +6,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import NotFoundError, UsageError, needs_root
-from schedkit.host.model import Host, Machine
-from schedkit.runtimes.drivers import RESPONSE_SECONDS, find_runtimes
+from schedkit.host.machine import Machine
+from schedkit.runtimes.known import RESPONSE_SECONDS
 from schedkit.schedctl.output import Output, make_output
 from schedkit.schedctl.progress import Terminal
 from schedkit.schedctl.settings import AUTO, Flags, Settings, read_settings
 
 if TYPE_CHECKING:
+    from schedkit.host.model import Host, Observed
     from schedkit.images.catalog import Catalog
     from schedkit.images.image import Image
     from schedkit.images.reference import Reference
@@ -45,6 +46,8 @@ class Session:
     def runtimes(self) -> "Runtimes":
         """All container runtimes, asked once; the user's choice is only where new containers go."""
         if self._runtimes is None:
+            from schedkit.runtimes.drivers import find_runtimes
+
             driver = None if self.settings.driver == AUTO else self.settings.driver
             self._runtimes = find_runtimes(
                 driver, self.settings.sockets, notice=self.progress.step, seconds=self.patience
@@ -54,9 +57,20 @@ class Session:
         return self._runtimes
 
     @property
-    def host(self) -> Host:
+    def host(self) -> "Host":
         """What the verbs of the lifecycle work with."""
+        from schedkit.host.model import Host
+
         return Host(self.machine, self.runtimes, self.progress)
+
+    def observe(self) -> "Observed":
+        """Look at the kernel and all runtimes, those that did not respond before included: for commands that last."""
+        from schedkit.host.managed import observe
+
+        if self._runtimes is not None:
+            self._runtimes.close()
+            self._runtimes = None
+        return observe(self.machine, self.runtimes)
 
     def require_root(self, command: str) -> None:
         """What changes the kernel's scheduler needs root, and says so before anything else can go wrong."""
@@ -95,6 +109,8 @@ class Session:
 
     def check_known(self, name: str) -> None:
         """Refuse a name that is in no catalog, without asking the network: what is misspelt is said before the rest."""
+        if _is_in_full(name):
+            return
         if self._catalog is None:
             from schedkit.images.catalog import load_catalog
 
@@ -106,11 +122,11 @@ class Session:
 
     def find(self, name: str, version: str | None = None) -> ResolvedName:
         """A catalog name or an image reference, with another tag if the user wants one."""
-        from schedkit.images.reference import is_digest
+        from schedkit.images.reference import is_digest, parse_reference
 
         check_name(name, version)
-        reference = self.catalog.find(name)
-        entry = self.catalog.find_entry(name)
+        reference = parse_reference(name) if _is_in_full(name) else self.catalog.find(name)
+        entry = None if _is_in_full(name) else self.catalog.find_entry(name)
         scheduler = entry.name if entry else reference.path.rpartition("/")[2]
         if version:
             digest, tag = (version, None) if is_digest(version) else (None, version)
@@ -154,6 +170,11 @@ class Session:
             self._runtimes.close()
         if self._registry is not None:
             self._registry.close()
+
+
+def _is_in_full(name: str) -> bool:
+    """Whether it has a slash, as nothing in a catalog has: none has to be read, nor fetched, for it."""
+    return "/" in name
 
 
 def _add_v(reference: "Reference") -> "Reference | None":

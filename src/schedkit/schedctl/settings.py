@@ -1,12 +1,11 @@
 """What the user wants, from the command line, the environment and two files, in that order."""
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit.errors import BadDataError, UsageError
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 
 if TYPE_CHECKING:
     from schedkit.schedctl.config_file import FileSettings
@@ -47,8 +46,8 @@ class Settings(NamedTuple):
 
 def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = SYSTEM_FILE) -> Settings:
     """Put together what the sources say; where several speak of the same, the nearest to the user counts."""
-    user_file = _xdg(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
-    files = [file for file in (_read_if_there(user_file), _read_if_there(system_file)) if file]
+    user_file = find_user_file(environ)
+    files = [file for file in (read_file(user_file), read_file(system_file)) if file]
     driver = flags.driver or environ.get("SCHEDCTL_DRIVER") or _first(file.driver for file in files) or AUTO
     if driver not in (AUTO, *DRIVERS):
         source = "" if flags.driver else " (from SCHEDCTL_DRIVER)"
@@ -62,7 +61,7 @@ def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = 
     if flags.socket:
         sockets[driver] = flags.socket
     policy = flags.trust_policy or environ.get("SCHEDCTL_TRUST_POLICY") or _first(file.trust_policy for file in files)
-    catalogs = (*flags.catalogs, *_words(environ.get("SCHEDCTL_CATALOG", "")))
+    catalogs = (*flags.catalogs, *split_words(environ.get("SCHEDCTL_CATALOG", "")))
     return Settings(
         driver=driver,
         sockets=sockets,
@@ -71,12 +70,17 @@ def read_settings(flags: Flags, environ: Mapping[str, str], system_file: Path = 
         mirrors={name: mirrors for file in reversed(files) for name, mirrors in file.mirrors.items()},
         ca_file=_first(file.ca_file for file in files),
         trust_policy=policy,
-        allow_unsigned=flags.allow_unsigned or _read_switch(environ, "SCHEDCTL_ALLOW_UNSIGNED"),
+        allow_unsigned=flags.allow_unsigned or read_switch(environ, "SCHEDCTL_ALLOW_UNSIGNED"),
         offline=flags.offline,
         verbose=flags.verbose,
         cache=_xdg(environ, "XDG_CACHE_HOME", ".cache"),
         modes=_join(file.modes for file in files),
     )
+
+
+def find_user_file(environ: Mapping[str, str]) -> Path:
+    """The configuration file of the user."""
+    return _xdg(environ, "XDG_CONFIG_HOME", ".config") / "config.toml"
 
 
 def _first(values: Iterable[str | None]) -> str | None:
@@ -100,11 +104,13 @@ def _xdg(environ: Mapping[str, str], variable: str, default: str) -> Path:
     return Path(said if said.startswith("/") else f"{environ.get('HOME') or '/root'}/{default}") / "schedkit"
 
 
-def _words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
+    """What stands between commas."""
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _read_switch(environ: Mapping[str, str], name: str) -> bool:
+def read_switch(environ: Mapping[str, str], name: str) -> bool:
+    """Read a variable that says yes or no."""
     said = environ.get(name, "").strip().lower()
     if said in ("", "0", "false", "no", "off"):
         return False
@@ -113,9 +119,11 @@ def _read_switch(environ: Mapping[str, str], name: str) -> bool:
     raise UsageError(f"{name} is {said!r}, which is neither yes nor no", hint=f"{name}=1 or {name}=0")
 
 
-def _read_if_there(path: Path) -> "FileSettings | None":
+def read_file(path: Path) -> "FileSettings | None":
     """A file that is not there says nothing; one that cannot be read is an error, since it might say something."""
-    if not os.path.lexists(path):
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
         return None
     from schedkit.schedctl.config_file import parse_config
 

@@ -1,21 +1,34 @@
 """What `schedctl ps` shows: the schedulers' containers over all runtimes."""
 
+from typing import TYPE_CHECKING
+
 from schedkit.host.model import Observed
 from schedkit.schedctl.output import Json
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.views import SHORT_ID, format_uptime, managed_fields, unreachable_fields
 
+if TYPE_CHECKING:
+    from schedkit.schedctl.templates import Template
+
 TITLES = ("PID", "ID", "NAME", "IMAGE", "DRIVER", "UPTIME", "ATTACHED", "VERIFIED")
 SPARE = ("VERIFIED", "PID", "DRIVER", "ID")  # what a narrow terminal does without
 
 
-def show_containers(session: Session, *, everything: bool, quiet: bool = False) -> None:
+def show_containers(
+    session: Session, *, everything: bool, quiet: bool = False, template: "Template | None" = None
+) -> None:
     """Ask everybody, and print those that run, or `everything`."""
     from schedkit.host.managed import observe
 
     observed = observe(session.machine, session.runtimes)
     for one in observed.hidden:
         session.progress.warn(f"{one}: its containers are not listed")
+    if template:
+        from schedkit.schedctl.templates import show_lines
+
+        shown = observed.managed if everything else observed.running
+        show_lines(session.output, template, map(managed_fields, shown))
+        return
     text = _ids if quiet else _text
     session.output.show(lambda: _fields(observed, everything), lambda: text(observed, everything, session))
 

@@ -1,5 +1,7 @@
 """What `schedctl status` shows: the kernel and the containers, and whether they agree."""
 
+from typing import TYPE_CHECKING
+
 from schedkit.host.model import Attachment, Managed, Status
 from schedkit.kernel.holder import describe_holder
 from schedkit.kernel.state import State
@@ -16,16 +18,24 @@ from schedkit.schedctl.views import (
 )
 from schedkit.unknown import Unknown
 
+if TYPE_CHECKING:
+    from schedkit.schedctl.templates import Template
+
 INDENT = 12  # of what is said, beside what it is about
 
 
-def show_status(session: Session) -> int:
+def show_status(session: Session, template: "Template | None" = None) -> int:
     """Ask everybody, print it, and return how the command ends."""
     from schedkit.host.status import read_status
 
     status = read_status(session.machine, session.runtimes)
     driver = session.settings.driver
-    session.output.show(lambda: _fields(status, driver), lambda: _text(status, session))
+    if template:
+        from schedkit.schedctl.templates import show_lines
+
+        show_lines(session.output, template, [_fields(status, driver)])
+    else:
+        session.output.show(lambda: _fields(status, driver), lambda: _text(status, session))
     return status.summary.exit_code
 
 

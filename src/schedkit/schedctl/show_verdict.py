@@ -76,7 +76,9 @@ def _signature_fields(signature: "Signature") -> Json:
         "format": signature.format.value,
         "signed_at": plain(signature.signed_at),
         "on": signature.on,
-        "log": None if log is None else {"id": log.log_id, "index": log.index, "integrated_at": plain(log.integrated)},
+        "log": None
+        if log is None
+        else {"id": log.log_id, "index": log.log_index, "integrated_at": plain(log.integrated)},
     }
 
 
@@ -99,5 +101,5 @@ def _text(source: str, image: "Image", verdict: "Verdict", output: Output) -> st
 def _tell(signature: "Signature") -> str:
     when = f"signed {signature.signed_at:%Y-%m-%d %H:%M:%S %Z}" if signature.signed_at else "signed at an unknown time"
     log = signature.log
-    where = f"entry {log.index} of the log {log.log_id[:16]}…" if log else "no log entry needed"
+    where = f"entry {log.log_index} of the log {log.log_id[:16]}…" if log else "no log entry needed"
     return f"{signature.how.value} ({signature.format.value}), {when}, {where}"

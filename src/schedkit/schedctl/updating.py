@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from schedkit.errors import BadDataError, NotFoundError, UnavailableError, UsageError
 from schedkit.host.model import Managed, RunRequest, Switched, Verify
 from schedkit.host.units import ENABLED, RERUN, Choice, read_choice
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import Label, is_unprivileged
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.lasting import pin, request_choice, use_choice
 from schedkit.schedctl.session import ResolvedName, Session
@@ -254,6 +254,7 @@ def _recall(newest: Newest, env: Mapping[str, str]) -> RunRequest:
         args=tuple(args),
         files=tuple(read_list(labels.get(Label.FILES)) or ()),
         host_network=labels.get(Label.NETWORK) == "host",
+        unprivileged=is_unprivileged(labels),
     )
 
 

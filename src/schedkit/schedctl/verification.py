@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from schedkit.errors import NotFoundError
-from schedkit.host.model import Verify
-from schedkit.images.image import Image
 
 if TYPE_CHECKING:
+    from schedkit.host.model import Verify
+    from schedkit.images.image import Image
     from schedkit.runtimes.model import Runtime
     from schedkit.schedctl.session import Session
     from schedkit.schedctl.settings import Settings
@@ -25,10 +25,10 @@ ENGINES = {
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
-def make_verify(session: "Session", runtime: "Runtime") -> Verify:
+def make_verify(session: "Session", runtime: "Runtime") -> "Verify":
     """What the settings make of an image's signatures, before it goes into a runtime."""
 
-    def check(image: Image) -> str:
+    def check(image: "Image") -> str:
         from schedkit.trust.errors import Refusal
 
         policy = read_trust_policy(session.settings)
@@ -53,7 +53,7 @@ def make_verify(session: "Session", runtime: "Runtime") -> Verify:
     return check
 
 
-def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> None:
+def _warn_of_authority(session: "Session", runtime: "Runtime", image: "Image") -> None:
     """Say before the pull that an engine, which pulls for itself, does not know the authority in ca-file."""
     file = session.settings.ca_file
     if not file:
@@ -70,7 +70,7 @@ def _warn_of_authority(session: "Session", runtime: "Runtime", image: Image) -> 
             )
 
 
-def _warn_of_plain(session: "Session", runtime: "Runtime", image: Image) -> None:
+def _warn_of_plain(session: "Session", runtime: "Runtime", image: "Image") -> None:
     """Say before the pull that an engine will not use a registry without TLS though schedctl was allowed to."""
     for source in image.sources:
         registry = source.repository.partition("/")[0]
@@ -81,7 +81,7 @@ def _warn_of_plain(session: "Session", runtime: "Runtime", image: Image) -> None
             )
 
 
-def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal") -> str:
+def _allow(session: "Session", image: "Image", policy: "Policy", refusal: "Refusal") -> str:
     """What Label.VERIFIED says of an image that runs with the user's consent; the refusal itself without."""
     from schedkit.trust.errors import UnsignedError
 
@@ -101,7 +101,7 @@ def _allow(session: "Session", image: Image, policy: "Policy", refusal: "Refusal
     return UNSIGNED_ALLOWED if unsigned else UNTRUSTED_ALLOWED
 
 
-def verify_image(session: "Session", image: Image, policy: "Policy") -> "Verdict":
+def verify_image(session: "Session", image: "Image", policy: "Policy") -> "Verdict":
     """Who signed an image; an error if nobody does whom the policy trusts."""
     from schedkit.trust.decide import verify
     from schedkit.trust.roots import Roots

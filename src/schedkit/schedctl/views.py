@@ -6,7 +6,7 @@ from schedkit.host.model import Managed, RunResult
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes.container import Container
-from schedkit.runtimes.labels import Label
+from schedkit.runtimes.labels import Label, is_unprivileged
 from schedkit.runtimes.view import UnreachableRuntime
 from schedkit.schedctl.output import Json, format_span, plain
 from schedkit.unknown import Unknown
@@ -43,6 +43,7 @@ def managed_fields(managed: Managed) -> Json:
         "verified": managed.verified or None,
         "restart": managed.restart,
         "supervised": managed.watched,
+        "privileged": not is_unprivileged(managed.container.labels),
     }
 
 

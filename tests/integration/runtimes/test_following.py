@@ -8,7 +8,8 @@ import pytest
 
 from schedkit.host.following import follow
 from schedkit.host.lock import hold_lock
-from schedkit.host.model import Host, Machine
+from schedkit.host.machine import Machine
+from schedkit.host.model import Host
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.view import Runtimes
 from tests.integration.runtimes.bench import IDLE_ENDS, IDLE_SAYS, PATIENCE, Bench
@@ -64,7 +65,7 @@ def test_scheduler_goes_on_and_is_followed_while_its_runtime_restarts(bench: Ben
     follower.thread.join(PATIENCE)
 
     assert not follower.thread.is_alive()
-    assert "the scheduler goes on, and" in follower.progress.warnings[0]
+    assert "the scheduler keeps running, and" in follower.progress.warnings[0]
     assert follower.ended is not None
     assert follower.ended.id == container.id
     assert bench.runtime.fetch_containers() == []  # ended by itself, so removed

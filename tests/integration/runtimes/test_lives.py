@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import NotFoundError
+from schedkit.errors import AlreadyExistsError, NotFoundError
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.model import StillRunningError
 from tests.integration.runtimes.bench import IDLE_ENDS, IDLE_SAYS, PATIENCE, Bench
@@ -108,6 +108,27 @@ def test_logs_end_where_the_tail_is_asked_for(bench: Bench) -> None:
     assert bench.read_logs(container.id, tail=1) == IDLE_ENDS
     assert bench.read_logs(container.id, tail=0) == ""
     assert bench.read_logs(container.id, tail=9, follow=True).endswith(IDLE_ENDS)
+
+
+def test_lines_of_a_log_have_their_times(bench: Bench) -> None:
+    begun = int(time.time())
+    container = bench.start("timed")
+    bench.stop(container.id)
+    for tail, follow in ((None, False), (1, False), (None, True)):
+        lines = bench.read_logs(container.id, timestamps=True, tail=tail, follow=follow).splitlines()
+        times = [datetime.fromisoformat(line.split(" ", 1)[0]).timestamp() for line in lines]
+        assert [line.split(" ", 1)[1] for line in lines][-1] == IDLE_ENDS.strip()
+        assert begun <= times[0] <= times[-1] <= time.time()
+
+
+def test_container_can_be_renamed_while_it_runs_unless_the_name_is_taken(bench: Bench) -> None:
+    first, second = bench.start("first"), bench.start("second")
+    with pytest.raises(AlreadyExistsError):
+        bench.runtime.rename(second.id, "first")
+    bench.runtime.rename(first.id, "third")
+    bench.runtime.rename(second.id, "first")
+    assert {one.id: one.name for one in bench.runtime.fetch_containers()} == {first.id: "third", second.id: "first"}
+    assert bench.runtime.fetch_container(second.id).state is ContainerState.RUNNING
 
 
 def test_logs_since_a_start_are_of_that_start(bench: Bench) -> None:

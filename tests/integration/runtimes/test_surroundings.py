@@ -9,7 +9,8 @@ from schedkit.errors import NoAnswerError, UnavailableError
 from schedkit.runtimes import engine
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.containerd import driver as containerd
-from schedkit.runtimes.drivers import DRIVERS, find_runtimes
+from schedkit.runtimes.drivers import find_runtimes
+from schedkit.runtimes.known import DRIVERS
 from tests.integration.runtimes.bench import IDLE, Bench
 
 

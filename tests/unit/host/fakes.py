@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from schedkit.errors import NoAnswerError, NotFoundError
-from schedkit.host.model import Host, Machine, RunRequest
+from schedkit.host.machine import Machine
+from schedkit.host.model import Host, RunRequest
 from schedkit.images.oci import Content, Descriptor
 from schedkit.kernel.holder import Holder
 from schedkit.runtimes.container import Container, ContainerState
@@ -194,12 +195,22 @@ class FakeRuntime:
             return None
         return self.fetch_container(id).exit_code
 
+    def rename(self, id: str, name: str) -> None:
+        self.calls.append(f"rename {name}")
+        self.containers[id] = self.containers[id]._replace(name=name)
+
     def remove(self, id: str) -> None:
         self.calls.append("remove")
         self.containers.pop(id, None)
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         yield from (text for when, text in self.said.get(id, []) if since is None or when >= since)
 

@@ -56,6 +56,31 @@ def test_socket_that_only_root_may_use_needs_sudo_and_no_unit(world: World) -> N
     assert examine(world.machine, Runtimes([], [one]))[1].fix == "sudo schedctl"
 
 
+def test_engine_of_a_user_is_warned_of_where_it_is_used_or_there_is_no_other(world: World) -> None:
+    socket = world.machine.root / "run/user/1000/podman/podman.sock"
+    socket.parent.mkdir(parents=True)
+    socket.touch()
+    away = UnreachableRuntime("podman", "/run/podman/podman.sock", "no such socket", absent=True)
+    check = examine(world.machine, Runtimes([], [away]))[-1]
+    assert (check.name, check.outcome) == ("runtime.rootless", Outcome.WARNING)
+    assert check.seen == "rootless: /run/user/1000/podman/podman.sock; its containers cannot load schedulers"
+    assert check.fix == "start the system's engine: systemctl enable --now podman.socket"
+
+    world.docker.socket = "/run/user/1000/docker.sock"
+    named = examine(world.machine, Runtimes([world.docker]))[-1]
+    assert "/run/user/1000/docker.sock" in named.seen
+    assert "name no other socket" in named.fix
+
+
+def test_engine_of_a_user_is_not_told_beside_the_systems(world: World) -> None:
+    socket = world.machine.root / "run/user/1000/docker.sock"
+    socket.parent.mkdir(parents=True)
+    socket.touch()
+    world.docker.socket = "/run/user/0/docker.sock"  # root's own is not rootless
+    names = [check.name for check in examine(world.machine, Runtimes(world.runtimes))]
+    assert "runtime.rootless" not in names
+
+
 def test_registry_that_is_away_is_a_warning(world: World) -> None:
     def probe(registry: str) -> None:
         if registry == "away.example":

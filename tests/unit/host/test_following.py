@@ -30,7 +30,13 @@ class Flaky(FakeRuntime):
         self.asked: list[tuple[int | None, float | None]] = []
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         self.asked.append((tail, since))
         yield from self.streams.pop(0) if self.streams else iter(())
@@ -67,7 +73,7 @@ def test_stream_goes_on_after_its_runtime_was_away(world: World, flaky: Flaky) -
     assert all(since is not None and since >= before for _, since in flaky.asked[1:])
     assert (
         world.progress.warnings
-        == ["podman at /run/podman.sock broke off; the scheduler goes on, and podman is waited for"] * 2
+        == ["podman at /run/podman.sock broke off; the scheduler keeps running, and podman is waited for"] * 2
     )
     assert world.progress.steps == ["podman responds again"] * 2
 

@@ -148,6 +148,7 @@ def test_container_of_the_choice_is_found_whoever_started_it(world: World) -> No
     assert find_chosen(world.host, CHOICE._replace(args=("-v",))) is None
     assert find_chosen(world.host, CHOICE._replace(files=("/etc/scx.json",))) is None
     assert find_chosen(world.host, CHOICE._replace(digest="sha256:" + "2" * 64)) is None
+    assert find_chosen(world.host, CHOICE._replace(unprivileged=True)) is None
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

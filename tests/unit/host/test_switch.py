@@ -1,6 +1,6 @@
 import pytest
 
-from schedkit.errors import UsageError
+from schedkit.errors import AlreadyExistsError, UnavailableError, UsageError
 from schedkit.host.errors import NotAttachedError, RejectedError, RolledBackError, SlotTakenError
 from schedkit.host.switch import switch
 from schedkit.kernel.holder import Holder
@@ -50,6 +50,39 @@ def test_switch_with_nothing_there_just_runs(world: World) -> None:
     switched = switch(world.host, request(), verify)
     assert (switched.replaced, switched.gap) == (None, None)
     assert switched.attached.ops == "ops_scx_new"
+
+
+def test_replacing_takes_the_name_of_what_is_replaced(world: World) -> None:
+    mine = world.runtime.add("mine")
+    world.kernel.attach("ops_mine", world.runtime.hold(mine))
+    with pytest.raises(AlreadyExistsError):
+        switch(world.host, request(name="mine"), verify)
+
+    switched = switch(world.host, request(name="mine", replace=True), verify)
+
+    assert switched.replaced == mine
+    assert switched.attached.container.name == "mine"
+    assert [one.name for one in world.runtime.containers.values()] == ["mine"]
+    assert world.runtime.calls[-2:] == ["remove", "rename mine"]
+
+
+def test_name_that_cannot_be_taken_undoes_no_switch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = world.runtime.add("mine")
+    world.kernel.attach("ops_mine", world.runtime.hold(mine))
+
+    def refuse(id: str, name: str) -> None:
+        raise UnavailableError("podman broke off")
+
+    monkeypatch.setattr(world.runtime, "rename", refuse)
+    switched = switch(world.host, request(name="mine", replace=True), verify)
+    assert switched.attached.container.name == "mine-2"
+    assert world.progress.warnings == ["the container keeps the name mine-2: podman broke off"]
+
+
+def test_foreign_scheduler_is_not_replaced(world: World) -> None:
+    world.kernel.attach("foreign", Holder(77, "scx_other"))
+    with pytest.raises(SlotTakenError):
+        switch(world.host, request(name="mine", replace=True), verify)
 
 
 def test_container_that_never_attached_is_replaced_without_a_gap(world: World) -> None:

@@ -33,6 +33,7 @@ FULL = CHOICE._replace(
     name="mine",
     env={"A": "b=c"},
     host_network=True,
+    unprivileged=True,
     timeout=7.5,
     trust_policy="/etc/policy.yaml",
     allow_unsigned=True,

@@ -6,6 +6,7 @@ import json
 import subprocess
 import tarfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import click
 import pytest
@@ -21,6 +22,7 @@ from release.contents import (
     read_scripts,
     render_completions,
     render_manual,
+    render_polkit,
     render_programs,
 )
 from release.images import join_layouts
@@ -49,6 +51,21 @@ def test_every_command_has_a_page_and_every_option_is_on_it() -> None:
     options = {name for one in run.params if isinstance(one, click.Option) and not one.hidden for name in one.opts}
     page = pages["usr/share/man/man1/schedctl-run.1.gz"].replace("\\-", "-")
     assert {name for name in options if name not in page} == set()
+
+
+def test_polkit_asks_an_administrator_before_it_runs_the_program_of_the_package() -> None:
+    ((path, text),) = render_polkit().items()
+    assert path.startswith("usr/share/polkit-1/actions/")
+    action = ElementTree.fromstring(text).find("action")  # noqa: S314  (our own)
+    assert action is not None
+    assert path.endswith(f"/{action.get('id')}.policy")
+    assert {one.tag: one.text for one in action.iterfind("defaults/*")} == {
+        "allow_any": "auth_admin",
+        "allow_inactive": "auth_admin",
+        "allow_active": "auth_admin",
+    }
+    program = action.findtext("annotate[@key='org.freedesktop.policykit.exec.path']") or ""
+    assert program.removeprefix("/") in render_programs(read_scripts(ROOT), "3.13")
 
 
 def test_text_in_a_page_is_never_a_request() -> None:

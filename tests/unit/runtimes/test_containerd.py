@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import grpc
@@ -84,6 +85,27 @@ def test_container_is_as_privileged_as_we_may_make_it() -> None:
     assert [device["path"] for device in linux["devices"]] == ["/dev/null"]
     assert "rlimits" not in process()
     assert process()["user"] == {"uid": 1, "gid": 2}
+
+
+def test_container_without_privileges_has_what_loading_takes_and_no_device() -> None:
+    host = HOST._replace(capabilities=("CAP_CHOWN", "CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF"))
+    specification = make(host=host, unprivileged=True, files=("/sys/kernel/tracing",))
+    mounts: Any = specification["mounts"]
+    running: Any = specification["process"]
+    linux: Any = specification["linux"]
+
+    assert running["capabilities"]["bounding"] == ["CAP_SYS_ADMIN", "CAP_PERFMON", "CAP_BPF"]
+    assert running["noNewPrivileges"] is True
+    assert [limit["type"] for limit in running["rlimits"]] == ["RLIMIT_MEMLOCK"]
+    assert linux["devices"] == []
+    assert linux["resources"]["devices"][0] == {"allow": False, "access": "rwm"}
+    assert {1, 5, 136} == {rule["major"] for rule in linux["resources"]["devices"][1:]}
+    assert "/proc/sys" in linux["readonlyPaths"]
+    assert "pid" not in [namespace["type"] for namespace in linux["namespaces"]]
+    options = {mount["destination"]: mount["options"] for mount in mounts}
+    assert "ro" in options["/sys"]
+    assert "rw" in options["/var/run/scx"]
+    assert "ro" in options["/sys/kernel/tracing"]
 
 
 def test_network_is_its_own_unless_the_hosts_is_asked_for() -> None:
@@ -304,9 +326,13 @@ def test_tail_is_the_last_lines(
     monkeypatch.setattr(logs, "BLOCK_BYTES", block)
     log = tmp_path / "log"
     log.write_bytes(b"one\ntwo\nthree\n")
-    assert b"".join(logs.read_log(log, tail)) == expected
+    assert read_all(log, tail) == expected
     log.write_bytes(b"one\ntwo\nthree")
-    assert b"".join(logs.read_log(log, tail)) == expected.removesuffix(b"\n")
+    assert read_all(log, tail) == expected.removesuffix(b"\n")
+
+
+def read_all(log: Path, tail: int | None, begin: logs.Position = logs.BEGINNING) -> bytes:
+    return b"".join(piece.data for piece in logs.read_log(log, tail, begin))
 
 
 def follow(path: Path, tail: int | None = None) -> tuple[logs.Ending, Callable[[], bytes]]:
@@ -316,8 +342,8 @@ def follow(path: Path, tail: int | None = None) -> tuple[logs.Ending, Callable[[
     begun = threading.Event()
 
     def read() -> None:
-        for piece, _ in logs.follow_log(path, tail, ending):
-            seen.append(piece)
+        for piece in logs.follow_log(path, tail, ending):
+            seen.append(piece.data)
             begun.set()
 
     thread = threading.Thread(target=read)
@@ -406,8 +432,8 @@ def test_logger_keeps_the_log_within_its_bound(tmp_path: Path) -> None:
     followed = bytearray()
 
     def follow() -> None:
-        for piece, _ in logs.follow_log(log, None, ending):
-            followed.extend(piece)
+        for piece in logs.follow_log(log, None, ending):
+            followed.extend(piece.data)
 
     follower = threading.Thread(target=follow, daemon=True)
     follower.start()
@@ -424,14 +450,14 @@ def test_logger_keeps_the_log_within_its_bound(tmp_path: Path) -> None:
     ending.tell()
     follower.join(20)
 
-    kept = b"".join(logs.read_log(log, None))
+    kept = read_all(log, None)
     assert len(kept) <= 4 * logs.TURN_BYTES
     assert b"".join(lines).endswith(kept) is True
     assert len(kept) > logs.TURN_BYTES
     for tail in (1, 5, 20_000, 60_000):
         asked = b"".join(lines[-tail:])
         expected = asked if len(asked) <= len(kept) else kept  # when it turned decides how much is kept
-        assert (b"".join(logs.read_log(log, tail)) == expected) is True  # no difference of megabytes
+        assert (read_all(log, tail) == expected) is True  # no difference of megabytes
     assert (bytes(followed) == b"".join(lines)) is True  # who follows it misses nothing
 
 
@@ -454,7 +480,7 @@ def test_logger_notes_when_the_log_was_how_long(tmp_path: Path) -> None:
 def read_since(log: Path, since: float, tail: int | None = None) -> bytes:
     position = logs.find_position(log, since)
     assert position is not None
-    return b"".join(logs.read_log(log, tail, position))
+    return read_all(log, tail, position)
 
 
 def test_output_since_a_moment_is_found_by_the_notes(tmp_path: Path) -> None:
@@ -494,6 +520,49 @@ def test_a_note_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
     log.write_bytes(b"one\ntwo\n")
     (tmp_path / "log.times").write_text("100 4\nx y\n2")
     assert read_since(log, 1000) == b"two\n"
+
+
+def read_stamped(log: Path, tail: int | None = None, now: float = 999) -> list[str]:
+    """The seconds, and what came in them."""
+    stamped = b"".join(logs.stamp(logs.read_log(log, tail), lambda: now)).decode()
+    return [line.replace("1970-01-01T00:", "").replace("Z", "") for line in stamped.splitlines()]
+
+
+def test_time_of_a_line_is_that_of_the_first_note_after_its_beginning(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo\r\nthree\nfour\n")
+    (tmp_path / "log.times").write_text("100 6\n200 9\n201 15\n")
+    assert read_stamped(log) == ["01:40 one", "01:40 two", "03:21 three", "16:39 four"]  # which is not noted yet
+    assert read_stamped(log, tail=2) == ["03:21 three", "16:39 four"]
+
+
+@pytest.mark.parametrize("block", [1, 3, 1024])
+def test_times_of_a_log_that_turned_are_those_of_both_files(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "BLOCK_BYTES", block)
+    log = tmp_path / "log"
+    (tmp_path / "log.1").write_bytes(b"one\ntw")  # a turn may come in the middle of a line
+    (tmp_path / "log.1.times").write_text("100 4\n200 6\n")
+    log.write_bytes(b"o\nthree\n")
+    (tmp_path / "log.times").write_text("300 2\n301 8\n")
+    assert read_stamped(log) == ["01:40 one", "03:20 two", "05:01 three"]
+
+
+def test_output_that_comes_while_it_is_followed_has_the_time_of_now(tmp_path: Path) -> None:
+    pieces = [logs.Piece(b"old\nn", 5, tmp_path / "log"), logs.Piece(b"ew\nnext\n", 13, None)]
+    (tmp_path / "log.times").write_text("100 5\n")
+    stamped = b"".join(logs.stamp(pieces, lambda: 999)).decode().splitlines()
+    assert [line[14:] for line in stamped] == ["01:40Z old", "01:40Z new", "16:39Z next"]
+
+
+def test_times_that_nobody_noted_are_an_error(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"")
+    logs.check_noted(log, "c0ffee")
+    log.write_bytes(b"one\n")
+    with pytest.raises(UnavailableError, match="was not noted"):
+        logs.check_noted(log, "c0ffee")
 
 
 def test_full_disk_ends_no_scheduler(tmp_path: Path) -> None:

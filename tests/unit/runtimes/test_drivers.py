@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import NoAnswerError, NoPermissionError, UnavailableError
-from schedkit.runtimes.drivers import DRIVERS, find_runtimes, find_socket
+from schedkit.runtimes.drivers import find_runtimes, find_socket
+from schedkit.runtimes.known import DRIVERS
 from schedkit.runtimes.probe import Answered, Failed, probe
 from schedkit.runtimes.view import Runtimes
 from tests.unit.runtimes.fake_engine import INSPECTED, run_fake_engine

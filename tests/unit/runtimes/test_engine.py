@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from schedkit.errors import (
+    AlreadyExistsError,
     BadDataError,
     NoAnswerError,
     NoPermissionError,
@@ -207,6 +208,46 @@ def test_logs_come_out_of_their_frames(engine: Engine, fake: FakeEngine) -> None
     assert (query["follow"], query["tail"], query["stdout"], query["stderr"]) == ("0", "5", "1", "1")
 
 
+def test_times_of_lines_are_asked_of_the_engine(engine: Engine, fake: FakeEngine) -> None:
+    fake.on("GET /containers/c0ffee/json", 200, inspected())
+    fake.on("GET /containers/c0ffee/logs", 200, b"")
+    for timestamps in (False, True):
+        list(engine.stream_logs("c0ffee", timestamps=timestamps))
+    assert [request.query.get("timestamps") for request in fake.requests if request.path.count("/logs")] == [None, "1"]
+
+
+def test_container_gets_another_name_unless_one_has_it(engine: Engine, fake: FakeEngine) -> None:
+    fake.on("POST /containers/c0ffee/rename", 204)
+    engine.rename("c0ffee", "mine")
+    assert fake.requests[-1].query == {"name": "mine"}
+
+    fake.on("POST /containers/c0ffee/rename", 409, {"message": 'the name "/mine" is already in use by container "x"'})
+    with pytest.raises(AlreadyExistsError, match="name mine is already in use"):
+        engine.rename("c0ffee", "mine")
+
+    fake.on("POST /containers/c0ffee/rename", 404, {"message": "no such container"})
+    with pytest.raises(NotFoundError):
+        engine.rename("c0ffee", "mine")
+
+
+def test_container_without_privileges_has_what_loading_takes(engine: Engine, fake: FakeEngine) -> None:
+    fake.has_image()
+    fake.on("POST /containers/create", 201, {"Id": "c0ffee"})
+
+    def create(**words: bool) -> dict[str, object]:
+        engine.create(FakeContent(), ContainerSpec("idle", **words))  # type: ignore[arg-type]
+        host: dict[str, object] = json.loads(fake.requests[-1].body)["HostConfig"]
+        return host
+
+    usual, least = create(), create(unprivileged=True)
+    assert usual["Privileged"] is True
+    assert "CapAdd" not in usual
+    assert (least["Privileged"], least["CapDrop"]) == (False, ["ALL"])
+    assert least["CapAdd"] == ["CAP_BPF", "CAP_PERFMON", "CAP_SYS_ADMIN"]
+    assert "no-new-privileges" in least["SecurityOpt"]  # type: ignore[operator]
+    assert (least["PidMode"], least["Binds"]) == (usual["PidMode"], usual["Binds"])
+
+
 def test_followed_logs_may_be_silent_for_long(
     engine: Engine, fake: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,7 +281,7 @@ def test_container_is_made_of_the_manifest_that_was_verified(engine: Engine, fak
 
     body = json.loads(fake.requests[-1].body)
     assert body["Image"] == f"ghcr.io/schedkit/scx_idle@{MANIFEST}"
-    assert body["Labels"] == {
+    assert {name: text for name, text in body["Labels"].items() if text} == {
         "provider": "schedkit",
         "org.schedkit.image": "ghcr.io/schedkit/scx_idle:v1",
         "org.schedkit.manifest": MANIFEST,
@@ -458,6 +499,25 @@ def test_labels_of_an_image_make_no_container_ours(engine: Engine, fake: FakeEng
 
     assert engine.fetch_containers() == []
     assert engine.fetch_container("c0ffee").labels == {"provider": "schedkit"}
+
+
+def test_image_says_nothing_of_the_container_that_is_made_of_it(engine: Engine, fake: FakeEngine) -> None:
+    """Its files and its network would be the next container's, after an update."""
+    fake.has_image()
+    fake.on("POST /containers/create", 201, {"Id": "c0ffee"})
+    engine.create(FakeContent(), ContainerSpec("idle", labels={"org.schedkit.restart": "no"}))
+    written = json.loads(fake.requests[-1].body)
+    image = {"org.schedkit.files": '["/root"]', "org.schedkit.network": "host", "org.schedkit.privileged": "no"}
+    config = {"Image": written["Image"], "Labels": image | {"a": ""} | written["Labels"], "Tty": False}
+    fake.on("GET /containers/c0ffee/json", 200, INSPECTED | {"Config": config})
+
+    assert engine.fetch_container("c0ffee").labels == {
+        "a": "",
+        "provider": "schedkit",
+        "org.schedkit.image": "ghcr.io/schedkit/scx_idle:v1",
+        "org.schedkit.manifest": MANIFEST,
+        "org.schedkit.restart": "no",
+    }
 
 
 ODD: list[dict[str, object]] = [

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from schedkit.host import managed, preparing, run, switch
+from schedkit.runtimes import drivers
 from schedkit.runtimes.view import Runtimes
-from schedkit.schedctl import session as sessions
 from schedkit.schedctl.session import Session
 from tests.unit.schedctl.fakes import OBSERVED, FakeRegistry, FakeRuntime
 
@@ -19,7 +19,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeRuntime:
         monkeypatch.delenv(name, raising=False)
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime]))
+    monkeypatch.setattr(drivers, "find_runtimes", lambda *_, **__: Runtimes([runtime]))
     monkeypatch.setattr(Session, "registry", FakeRegistry())
     monkeypatch.setattr(Session, "require_root", lambda *_: None)
     monkeypatch.setattr(preparing, "check_kernel", lambda *_: None)

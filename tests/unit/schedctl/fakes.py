@@ -139,11 +139,20 @@ class FakeRuntime:
     def wait(self, id: str, timeout: float) -> int | None:
         return 0
 
+    def rename(self, id: str, name: str) -> None:
+        raise NotImplementedError
+
     def remove(self, id: str) -> None:
         raise NotImplementedError
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         yield b"attached\n"
         yield b"\xff raw \n"

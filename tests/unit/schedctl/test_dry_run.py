@@ -10,7 +10,7 @@ from schedkit.errors import NotFoundError, SchedkitError
 from schedkit.host import lasting, managed, run, switch, systemd, trial
 from schedkit.host.detaching import Foreign
 from schedkit.host.errors import SlotTakenError
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.host.trial_state import Before, Phase, Trial, read_clock, read_trial, write_trial
 from schedkit.host.units import ENABLED, FILES, RERUN, Choice, render_unit
 from schedkit.kernel.detach import Way
@@ -93,6 +93,19 @@ def test_a_leftover_and_a_taken_name_are_told(runtime: FakeRuntime) -> None:
     runtime.containers = [make_container()]
     steps = plan("run", "scx_rusty", "--allow-unsigned")["steps"]
     assert "create the container scx_rusty-2 in podman" in steps
+
+
+def test_replacing_is_told_with_its_name(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime.containers = [make_container(name="mine")]
+    note(monkeypatch, switch, "check_switch", MANAGED._replace(container=runtime.containers[0]))
+    words = ("run", "scx_rusty", "--allow-unsigned", "--name", "mine", "--unprivileged")
+    call(*words, "--dry-run", code=17)
+    assert plan(*words, "--replace")["steps"][1:] == [
+        "create the container mine-2 in podman without privileges",
+        f"stop and remove the container mine (podman {ID[:12]})",
+        "start mine-2, and wait up to 30s for the kernel to attach it",
+        "rename it to mine",
+    ]
 
 
 def test_what_would_fail_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import SchedkitError
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.host.units import ENABLED, FILES, Choice, render_unit
 from schedkit.runtimes.engine_answers import parse_images
 from schedkit.runtimes.local_image import ImageInUseError, LocalImage, in_use

@@ -8,7 +8,7 @@ import pytest
 
 from schedkit.errors import NotFoundError, SchedkitError
 from schedkit.host import lasting, restart, run, stop, switch, trial
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.host.stop import Stopped
 from schedkit.host.trial_state import Before, Phase, Trial, read_clock, write_trial
 from schedkit.host.units import ENABLED, FILES, RERUN, Choice, read_choice

@@ -2,7 +2,6 @@
 
 import json
 import struct
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,12 @@ import pytest
 
 from schedkit.errors import UnavailableError
 from schedkit.host import managed
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.images import catalog
 from schedkit.images.catalog_remote import PUBLISHED
 from schedkit.images.image import Image
 from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes import drivers
 from schedkit.runtimes.view import Runtimes
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.schema import undocumented
@@ -28,6 +28,7 @@ from tests.unit.schedctl.fakes import (
     FakeRuntime,
 )
 from tests.unit.schedctl.runner import call, note, read
+from tests.unit.trust.shelf import change_image
 
 
 def test_list_marks_what_is_here(runtime: FakeRuntime) -> None:
@@ -58,7 +59,7 @@ def test_list_tells_what_the_kernel_has(
 def test_list_does_not_claim_to_know_what_a_silent_driver_has(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime], [HIDDEN]))
+    monkeypatch.setattr(drivers, "find_runtimes", lambda *_, **__: Runtimes([runtime], [HIDDEN]))
     assert {row["pulled"] for row in read("list")["schedulers"]} == {None}
 
 
@@ -127,7 +128,7 @@ def test_info_does_not_know_what_an_image_does_not_say(
     fetch = FakeRegistry.fetch_image
 
     def relabelled(*arguments: Any) -> Any:
-        return replace(fetch(*arguments), labels={"org.schedkit.scheduler.kernel.min-version": wanted})
+        return change_image(fetch(*arguments), labels={"org.schedkit.scheduler.kernel.min-version": wanted})
 
     monkeypatch.setattr(FakeRegistry, "fetch_image", relabelled)
     document = read("info", "scx_rusty")["kernel"]

@@ -7,7 +7,7 @@ import pytest
 
 from schedkit.errors import SchedkitError
 from schedkit.host import managed
-from schedkit.host.model import Machine
+from schedkit.host.machine import Machine
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.schema import missing, undocumented
@@ -43,6 +43,16 @@ def test_logs_since_a_moment(said: str, begin: float, runtime: FakeRuntime, monk
     asked = note(monkeypatch, runtime, "stream_logs", iter([]))
     call("logs", "--since", said)
     assert asked[0][-1]["since"] == begin
+
+
+@pytest.mark.parametrize(("words", "asked"), [((), False), (("-t",), True), (("--timestamps", "-f"), True)])
+def test_logs_with_times_are_asked_for(
+    words: tuple[str, ...], asked: bool, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime.containers = [make_container(state=ContainerState.EXITED)]
+    calls = note(monkeypatch, runtime, "stream_logs", iter([]))
+    call("logs", *words)
+    assert calls[0][-1]["timestamps"] is asked
 
 
 @pytest.mark.parametrize("said", ["", "soon", "-5m", "1.5h", "٣m", "9999999999d", "2026-13-01"])

@@ -14,7 +14,7 @@ import pytest
 
 from schedkit import __version__
 from schedkit.errors import ExitCode
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 from schedkit.schedctl.group import HIDDEN, schedctl
 from schedkit.schedctl.options import DRIVER_NAMES
 from tests.unit.runtimes.fake_engine import INSPECTED, run_fake_engine

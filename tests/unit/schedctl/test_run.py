@@ -12,9 +12,9 @@ from schedkit.host import following, preparing, run, switch
 from schedkit.host.errors import EjectedError, SlotTakenError
 from schedkit.host.model import Attachment, Restart, RunRequest
 from schedkit.images import catalog
+from schedkit.runtimes import drivers
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.view import Runtimes
-from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
 from tests.unit.schedctl.fakes import (
     ATTACHED,
@@ -46,6 +46,37 @@ def test_run_hands_everything_over(runtime: FakeRuntime, monkeypatch: pytest.Mon
     assert verify(request.image) == "unsigned-allowed"
 
 
+def test_run_with_replace_switches(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked = note(monkeypatch, switch, "check_switch", None)
+    calls = note(monkeypatch, switch, "switch", SWITCHED)
+    note(monkeypatch, run, "run", AssertionError("not this way"))
+    words = ("run", "scx_rusty", "--replace", "--name", "mine", "--allow-unsigned")
+    document = read(*words)
+    assert (document["replaced"]["name"], document["gap_seconds"]) == ("scx_lavd", 0.042)
+    assert checked
+    assert (calls[0][1].name, calls[0][1].replace) == ("mine", True)
+    assert "in place of scx_lavd; gap 42 ms" in call(*words).stdout
+
+
+def test_run_with_replace_where_nothing_runs_is_a_run(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    note(monkeypatch, switch, "switch", SWITCHED._replace(replaced=None, gap=None))
+    with_replace = call("run", "scx_rusty", "--replace").stdout
+    note(monkeypatch, run, "run", ATTACHED)
+    assert with_replace == call("run", "scx_rusty").stdout
+
+
+@pytest.mark.parametrize("command", ["run", "switch"])
+def test_container_without_privileges_is_asked_for(
+    command: str, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = (
+        note(monkeypatch, run, "run", ATTACHED) if command == "run" else note(monkeypatch, switch, "switch", SWITCHED)
+    )
+    call(command, "scx_rusty")
+    call(command, "scx_rusty", "--unprivileged")
+    assert [one[1].unprivileged for one in calls] == [False, True]
+
+
 def test_run_of_an_unsigned_image_is_a_loud_warning_with_consent_and_refused_without(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +105,7 @@ def test_what_a_scheduler_said_is_shown_before_the_error(runtime: FakeRuntime, m
         ["run", "scx_rusty", "--restart", "always"],
         ["run", "scx_rusty", "--restart", "on-failure", "--attach"],
         ["run", "scx_rusty", "--restart", "on-failure", "--no-wait"],
+        ["run", "scx_rusty", "--replace", "--no-wait"],
         ["run", "scx_rusty", "--env", "=x"],
         ["run", "scx_rusty", "--env", "NOT_SET_ANYWHERE"],
         ["run", "scx_rusty", "--version", "../other"],
@@ -201,7 +233,7 @@ def test_wrong_trust_policy_is_told_before_anything_is_asked(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
 ) -> None:
     kernel = note(monkeypatch, preparing, "check_kernel", None)
-    runtimes = note(monkeypatch, sessions, "find_runtimes", Runtimes([runtime]))
+    runtimes = note(monkeypatch, drivers, "find_runtimes", Runtimes([runtime]))
     policy = tmp_path / "policy.yaml"
     policy.write_text("scopes: nonsense\n")
     result = call(command, "scx_rusty", "--trust-policy", str(policy), code=65)

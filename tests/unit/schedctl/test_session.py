@@ -13,7 +13,7 @@ import pytest
 from schedkit.errors import NotFoundError, UsageError
 from schedkit.images.image import Image, Platform
 from schedkit.images.reference import Reference
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 from schedkit.schedctl.session import Session, open_session
 from schedkit.schedctl.settings import Flags
 from tests.unit.runtimes.fake_engine import INSPECTED, FakeEngine, run_fake_engine
@@ -62,6 +62,27 @@ def test_name_of_a_catalog_that_must_be_fetched_first_is_not_refused(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("SCHEDCTL_CATALOG", "https://catalog.invalid/catalog.json")
     open_session(Flags()).check_known("our_sched")
+
+
+def test_image_named_in_full_needs_no_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEDCTL_CATALOG", "/nonexistent/catalog.json")
+    found = open_session(Flags()).find("localhost:5000/me/scx_mine:v1")
+    assert (str(found.reference), found.scheduler) == ("localhost:5000/me/scx_mine:v1", "scx_mine")
+    with pytest.raises(NotFoundError, match="does not exist"):
+        open_session(Flags()).find("scx_mine")
+
+
+def test_image_named_in_full_is_run_without_a_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCHEDCTL_CATALOG", "/nonexistent/catalog.json")
+    open_here().check_known("ghcr.io/me/box")
+    with pytest.raises(NotFoundError, match="catalog"):
+        open_here().check_known("scx_rusty")
+
+
+def test_registry_with_the_name_of_a_scheduler_is_a_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "catalog.json").write_text('{"box": {"imageURI": "ghcr.io/me/box"}}')
+    monkeypatch.setenv("SCHEDCTL_CATALOG", str(tmp_path / "catalog.json"))
+    assert str(open_session(Flags()).find("box:5000/scx_mine:v1").reference) == "box:5000/scx_mine:v1"
 
 
 def test_version_may_be_written_without_its_v(monkeypatch: pytest.MonkeyPatch) -> None:

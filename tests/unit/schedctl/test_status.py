@@ -12,7 +12,7 @@ from schedkit.host.watching import Sample
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.preflight import examine_kernel
 from schedkit.kernel.state import KernelState, State
-from schedkit.runtimes.drivers import DRIVERS
+from schedkit.runtimes.known import DRIVERS
 from schedkit.runtimes.local_image import LocalImage
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.output import make_output
@@ -137,6 +137,7 @@ def test_doctor_has_one_line_for_runtimes_that_are_not_installed(
 def test_doctor_knows_what_every_check_is_about(tmp_path: Path) -> None:
     about = import_module("schedkit.schedctl.commands.doctor").ABOUT
     names = {check.name for check in examine_kernel(tmp_path)} | {"runtime.any", "registry.reachable"}
+    names.add("runtime.rootless")
     assert names | {f"runtime.{driver}_socket" for driver in DRIVERS} == set(about)
 
 

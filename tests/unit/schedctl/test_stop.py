@@ -9,8 +9,8 @@ from schedkit.host import stop
 from schedkit.host.detaching import Detached
 from schedkit.host.stop import Stopped
 from schedkit.kernel.state import KernelState, State
+from schedkit.runtimes import drivers
 from schedkit.runtimes.view import Runtimes
-from schedkit.schedctl import session as sessions
 from tests.unit.schedctl.fakes import (
     FOREIGN,
     HIDDEN,
@@ -49,7 +49,7 @@ def test_stop_all_does_not_claim_that_nothing_is_where_it_could_not_ask(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = HIDDEN._replace(error=NoAnswerError)
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([runtime], [slow]))
+    monkeypatch.setattr(drivers, "find_runtimes", lambda *_, **__: Runtimes([runtime], [slow]))
     note(monkeypatch, import_module("schedkit.schedctl.commands.stop"), "stop_all", ([], []))
     result = call("stop", "--all", code=124)
     assert result.stdout == ""

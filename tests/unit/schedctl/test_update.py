@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,13 @@ import pytest
 from schedkit.errors import SchedkitError, UsageError
 from schedkit.host import managed, switch, trial
 from schedkit.host.errors import RolledBackError, SlotTakenError
-from schedkit.host.model import Attachment, Machine, Managed
+from schedkit.host.machine import Machine
+from schedkit.host.model import Attachment, Managed
 from schedkit.host.units import ENABLED, FILES, RERUN, Choice, read_choice, render_unit
 from schedkit.images.image import Image, Platform
 from schedkit.images.reference import Reference
 from schedkit.images.tags import find_newer
+from schedkit.runtimes import drivers
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.view import UnreachableRuntime
@@ -25,6 +26,7 @@ from schedkit.schedctl.session import Session
 from tests.unit.host.fake_systemd import FakeSystemd, systemd
 from tests.unit.schedctl.fakes import ATTACHED, OBSERVED, SWITCHED, FakeRegistry, FakeRuntime, make_container
 from tests.unit.schedctl.runner import call, note, read
+from tests.unit.trust.shelf import change_image
 
 __all__ = ["systemd"]
 
@@ -43,7 +45,7 @@ class TaggedRegistry(FakeRegistry):
 
     def fetch_image(self, reference: Reference, platform: Platform | None = None) -> Image:
         digest = reference.digest or self._tags[reference.tag or ""]
-        return replace(super().fetch_image(reference, platform), digest=digest)
+        return change_image(super().fetch_image(reference, platform), digest=digest)
 
 
 @pytest.fixture
@@ -119,13 +121,14 @@ def test_check_tells_by_its_exit_code_and_changes_nothing(machine: Machine, monk
 def test_what_runs_is_replaced_by_the_same_of_the_newer_image(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_old(monkeypatch, FILES='["/etc/layers.json"]', NETWORK="host")
+    run_old(monkeypatch, FILES='["/etc/layers.json"]', NETWORK="host", PRIVILEGED="no")
     switches = note(monkeypatch, switch, "switch", SWITCHED)
     document = read_update()
     assert (document["updated"], document["gap_seconds"], document["unit"]) == (True, 0.042, None)
     request = switches[0][1]
     assert (request.image.digest, str(request.image.source)) == (NEW, f"{REPOSITORY}:latest")
     assert (request.args, request.files, request.host_network) == (("--slice", "20"), ("/etc/layers.json",), True)
+    assert request.unprivileged
     assert (request.name, request.scheduler) == (None, "scx_rusty")
     assert "in place of scx_lavd; gap 42 ms" in call("update", "--allow-unsigned").stdout
 
@@ -251,7 +254,7 @@ def test_the_container_stays_in_its_runtime(
     from schedkit.runtimes.view import Runtimes
 
     docker = FakeRuntime("docker")
-    monkeypatch.setattr(sessions, "find_runtimes", lambda *_, **__: Runtimes([docker, runtime]))
+    monkeypatch.setattr(drivers, "find_runtimes", lambda *_, **__: Runtimes([docker, runtime]))
     switches = note(monkeypatch, switch, "switch", SWITCHED)
     read_update()
     assert switches[0][0].runtimes.chosen is runtime

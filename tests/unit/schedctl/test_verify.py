@@ -294,8 +294,18 @@ def test_a_key_needs_neither_click_nor_certificates_nor_a_root(registry: Registr
         "from schedkit.trust.keys import parse_key\n"
         "parse_key(open(sys.argv[1], 'rb').read(), 'x')\n"
         "from schedkit.schedctl.show_verdict import show_verdict\n"
+        "from schedkit.schedctl.session import open_session\n"
+        "from schedkit.images.registry import Registry\n"
         "print(*sorted(set(sys.argv[2:]) & set(sys.modules)))"
     )
-    spared = ("click", "cryptography.x509", "schedkit.trust.certificates", "schedkit.trust.trusted_root", "tuf")
+    spared: tuple[str, ...] = (
+        "click",
+        "cryptography.x509",
+        "schedkit.trust.certificates",
+        "schedkit.trust.trusted_root",
+        "tuf",
+    )
+    spared += ("dataclasses", "inspect", "yaml", "cryptography.hazmat.primitives.serialization")
+    spared += ("schedkit.host.model", "schedkit.runtimes.drivers", "schedkit.images.catalog", "schedkit.images.tags")
     command = [sys.executable, "-c", code, str(tmp_path / "cosign.pub"), *spared]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "\n"

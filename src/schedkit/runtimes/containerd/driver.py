@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UnavailableError, UsageError
+from schedkit.errors import BadDataError, NoAnswerError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.oci import INDEXES, Content
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.runtimes.containerd import calls, logs, pulling
@@ -169,9 +169,7 @@ class Containerd:
             self._create_task(record)
         log = self._log_path(id)
         self._marks[id] = [(time.time(), log.stat().st_size if log.exists() else 0)]
-        noted = m.Container(id=id, labels={Label.STARTED: datetime.now(UTC).isoformat()})
-        mask = FieldMask(paths=[f"labels.{Label.STARTED}"])
-        self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
+        self._note(id, Label.STARTED, datetime.now(UTC).isoformat())
         self._client.call(calls.TASK_START, m.StartTaskRequest(container_id=id))
 
     def signal(self, id: str, number: int) -> None:
@@ -194,6 +192,12 @@ class Containerd:
             return LOST
         return ended.exit_status
 
+    def rename(self, id: str, name: str) -> None:
+        """Give it another name: a label."""
+        if any(container.name == name and container.id != id for container in self.fetch_containers()):
+            raise name_taken(self.driver, name)
+        self._note(id, Label.NAME, name)
+
     def remove(self, id: str) -> None:
         """All of an ended container; what is gone already is fine."""
         try:
@@ -214,7 +218,13 @@ class Containerd:
             log.unlink(missing_ok=True)
 
     def stream_logs(
-        self, id: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        tail: int | None = None,
+        since: float | None = None,
+        timestamps: bool = False,
     ) -> Iterator[bytes]:
         """Its output, if we started it: the Go schedctl's went to whoever started that."""
         begin = self._find_position(id, since) if since is not None else logs.BEGINNING
@@ -228,18 +238,27 @@ class Containerd:
         ended = task is None or task.status == m.PROCESS_STATUS_STOPPED
         if ended:
             logs.wait_settled(path)
-        return self._follow(id, path, tail, begin) if follow and not ended else logs.read_log(path, tail, begin)
+        if timestamps:
+            logs.check_noted(path, id)
+        live = follow and not ended
+        pieces = self._follow(id, path, tail, begin) if live else logs.read_log(path, tail, begin)
+        return logs.stamp(pieces) if timestamps else (piece.data for piece in pieces)
 
     def close(self) -> None:
         """Give back the connection."""
         self._client.close()
 
-    def _follow(self, id: str, path: Path, tail: int | None, begin: logs.Position) -> Iterator[bytes]:
+    def _note(self, id: str, label: Label, value: str) -> None:
+        noted = m.Container(id=id, labels={label: value})
+        mask = FieldMask(paths=[f"labels.{label}"])
+        self._client.call(calls.CONTAINER_UPDATE, m.UpdateContainerRequest(container=noted, update_mask=mask))
+
+    def _follow(self, id: str, path: Path, tail: int | None, begin: logs.Position) -> Iterator[logs.Piece]:
         with closing(logs.Ending()) as ending:
             cancel = self._client.begin(calls.TASK_WAIT, m.WaitTaskRequest(container_id=id), ending.tell)
             try:
-                for piece, position in logs.follow_log(path, tail, ending, begin):
-                    self._marks[id] = [*self._marks.get(id, [])[:1], (time.time(), position)]
+                for piece in logs.follow_log(path, tail, ending, begin):
+                    self._marks[id] = [*self._marks.get(id, [])[:1], (time.time(), piece.position)]
                     yield piece
             finally:
                 cancel()
@@ -251,11 +270,8 @@ class Containerd:
             return logs.Position(next((position for when, position in marks if when >= since), marks[-1][1]))
         path = self._log_path(id)
         found = logs.find_position(path, since)
-        if found is None and path.exists() and path.stat().st_size:
-            raise UnavailableError(
-                f"when the output of {id[:12]} came was not noted by the schedctl that started it",
-                hint="take its last lines: --tail N",
-            )
+        if found is None:
+            logs.check_noted(path, id)
         return found or logs.BEGINNING
 
     def _log_path(self, id: str) -> Path:

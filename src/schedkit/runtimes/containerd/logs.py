@@ -3,17 +3,19 @@
 import ctypes
 import fcntl
 import os
+import re
 import select
 import shlex
 import signal
 import time
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import quote, urlencode
 
-from schedkit.errors import NotFoundError, SchedkitError
+from schedkit.errors import NotFoundError, SchedkitError, UnavailableError
 
 BLOCK_BYTES = 64 << 10
 SETTLE_SECONDS = 2.0  # what a shim may take to write the last output of a process that has ended
@@ -92,6 +94,53 @@ class Position(NamedTuple):
 BEGINNING = Position()
 
 
+class Piece(NamedTuple):
+    """A part of a log: where in which file it ends; None for what came while the log was followed."""
+
+    data: bytes
+    end: int
+    log: Path | None = None
+    position: int = 0  # where following goes on after it
+
+
+def check_noted(path: Path, id: str) -> None:
+    """Raise where there is output and nobody noted when it came."""
+    if path.exists() and path.stat().st_size and not _times(path).exists() and not _times(older(path)).exists():
+        raise UnavailableError(
+            f"when the output of {id[:12]} came was not noted by the schedctl that started it",
+            hint="take its last lines: --tail N",
+        )
+
+
+def stamp(pieces: Iterable[Piece], now: Callable[[], float] = time.time) -> Iterator[bytes]:
+    """Put the time before each line, to the second, as it was noted; what is not noted yet has just come."""
+    known: dict[Path, list[tuple[int, int]]] = {}
+    inside = False  # of a line, that began with another piece
+    for piece in pieces:
+        if piece.log and piece.log not in known:
+            known[piece.log] = _read_notes(piece.log) or []
+        notes = known[piece.log] if piece.log else []
+        offset = piece.end - len(piece.data)
+        stamped = bytearray()
+        for line in re.findall(rb"[^\n]*\n|[^\n]+", piece.data):
+            if not inside:
+                stamped += _format_second(_find_second(notes, offset) or int(now())) + b" "
+            stamped += line
+            inside = not line.endswith(b"\n")
+            offset += len(line)
+        yield bytes(stamped)
+
+
+def _find_second(notes: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """When what is at an offset was there: by the first note after it."""
+    after = bisect_right(notes, offset, key=lambda note: note[1])
+    return notes[after][0] if after < len(notes) else None
+
+
+def _format_second(second: int) -> bytes:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(second)).encode()
+
+
 def find_position(path: Path, since: float) -> Position | None:
     """Before what came since a moment, and a second of what came before it at most; None where no times were noted."""
     here, before = _find_end(path, since), _find_end(older(path), since)
@@ -102,24 +151,33 @@ def find_position(path: Path, since: float) -> Position | None:
 
 def _find_end(log: Path, since: float) -> int | None:
     """How long a log surely was before a moment; None where nobody noted that."""
+    notes = _read_notes(log)
+    if notes is None:
+        return None
+    ends = [end for when, end in notes if when + 1 <= since]
+    return ends[-1] if ends else 0
+
+
+def _read_notes(log: Path) -> list[tuple[int, int]] | None:
+    """The seconds at which a log was how long; one that was cut off is left out."""
     try:
         notes = [line.split() for line in _times(log).read_text().splitlines()]
     except FileNotFoundError:
         return None
     whole = [note for note in notes if len(note) == 2 and all(number.isdigit() for number in note)]
-    ends = [int(end) for when, end in whole if int(when) + 1 <= since]
-    return ends[-1] if ends else 0
+    return [(int(when), int(end)) for when, end in whole]
 
 
 def _times(log: Path) -> Path:
     return log.with_name(f"{log.name}.times")
 
 
-def read_log(path: Path, tail: int | None, begin: Position = BEGINNING) -> Iterator[bytes]:
+def read_log(path: Path, tail: int | None, begin: Position = BEGINNING) -> Iterator[Piece]:
     """What is there now, or its last lines, once the logger is done writing if the container has ended."""
     with path.open("rb") as log:
         yield from _begin(log, path, tail, begin)
-        yield from _read_rest(log)
+        for data in _read_rest(log):
+            yield Piece(data, log.tell(), path, log.tell())
 
 
 def wait_settled(path: Path) -> None:
@@ -131,20 +189,19 @@ def wait_settled(path: Path) -> None:
             changes.forget()
 
 
-def follow_log(
-    path: Path, tail: int | None, ending: Ending, begin: Position = BEGINNING
-) -> Iterator[tuple[bytes, int]]:
-    """What is there and what comes, each piece with where it ends, until all output of the ended container is read."""
+def follow_log(path: Path, tail: int | None, ending: Ending, begin: Position = BEGINNING) -> Iterator[Piece]:
+    """What is there and what comes until all output of the ended container is read."""
+    here: Path | None = path  # until it turns: then all that comes is new
     with ExitStack() as stack:
         log = stack.enter_context(path.open("rb"))
         changes = stack.enter_context(closing(_Changes(path)))
-        for piece in _begin(log, path, tail, begin):
-            yield piece, log.tell()
+        yield from _begin(log, path, tail, begin)
         while not ending.has_come:
             turned = _has_turned(log, path)  # asked first: what came until then is all that there will be in this file
-            for piece in _read_rest(log):
-                yield piece, log.tell()
+            for data in _read_rest(log):
+                yield Piece(data, log.tell(), here, log.tell())
             if turned:
+                here = None
                 stack.close()
                 log = stack.enter_context(path.open("rb"))
                 changes = stack.enter_context(closing(_Changes(path)))
@@ -153,16 +210,16 @@ def follow_log(
             changes.forget()
         if ending.failure is None:
             wait_settled(path)
-        for piece in _read_rest(log):
-            yield piece, log.tell()
+        for data in _read_rest(log):
+            yield Piece(data, log.tell(), here, log.tell())
         if _has_turned(log, path):
             for piece in read_log(path, None):
-                yield piece, len(piece)
+                yield piece._replace(log=None)
         if ending.failure is not None:
             raise ending.failure
 
 
-def _begin(log: BinaryIO, path: Path, tail: int | None, position: Position) -> Iterator[bytes]:
+def _begin(log: BinaryIO, path: Path, tail: int | None, position: Position) -> Iterator[Piece]:
     """Go to where reading begins; what is to be read of the older log comes out."""
     begin = position.here
     if begin > log.seek(0, os.SEEK_END):  # there was a turn since
@@ -179,7 +236,8 @@ def _begin(log: BinaryIO, path: Path, tail: int | None, position: Position) -> I
         cut = before.read(1) != b"\n"  # a turn may come in the middle of a line, which ends in the newer log
         if missing is None or missing + cut > 0:
             _seek_tail(before, None if missing is None else missing + cut, position.older)
-            yield from _read_rest(before)
+            for data in _read_rest(before):
+                yield Piece(data, before.tell(), older(path), here)
 
 
 def _has_turned(log: BinaryIO, path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""The OCI runtime specification of a scheduler's container: as `ctr run --privileged` makes it, in the host's PIDs."""
+"""The OCI runtime specification of a scheduler's container: as `ctr run --privileged` makes it, or with few rights."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from schedkit.errors import BadDataError
 from schedkit.runtimes.containerd.users import User
-from schedkit.runtimes.model import SCX_FOLDER, ContainerSpec
+from schedkit.runtimes.model import LOADING_CAPABILITIES, SCX_FOLDER, ContainerSpec
 
 SPEC_TYPE = "types.containerd.io/opencontainers/runtime-spec/1/Spec"
 DEFAULT_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -26,6 +26,31 @@ CAPABILITIES = (
 )
 # Made new in each container, so not taken over from the host's /dev.
 OWN_DEVICES = frozenset({"pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev"})
+# Of a container that is not privileged: what the engines do by default. Memory may be locked, as some schedulers do.
+_RESTRICTED_PROCESS = {
+    "noNewPrivileges": True,
+    "rlimits": [{"type": "RLIMIT_MEMLOCK", "soft": 2**64 - 1, "hard": 2**64 - 1}],
+}
+_RESTRICTED_PATHS = {
+    "maskedPaths": [
+        "/proc/kcore",
+        "/proc/keys",
+        "/proc/latency_stats",
+        "/proc/timer_list",
+        "/proc/scsi",
+        "/sys/firmware",
+    ],
+    "readonlyPaths": ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"],
+}
+_OWN_DEVICE_RULES = [
+    {"allow": False, "access": "rwm"},
+    # null, zero, full, random, urandom, tty, ptmx, and terminals: every runtime makes these.
+    *(
+        {"allow": True, "type": "c", "major": major, "minor": minor, "access": "rwm"}
+        for major, minor in ((1, 3), (1, 5), (1, 7), (1, 8), (1, 9), (5, 0), (5, 2))
+    ),
+    {"allow": True, "type": "c", "major": 136, "access": "rwm"},
+]
 
 
 class ImageConfig(NamedTuple):
@@ -106,6 +131,8 @@ def make_spec(
     arguments = [*config.entrypoint, *(wanted.args or config.command)]
     if not arguments:
         raise BadDataError("the image names no command to run", hint="give one after `--`")
+    least = wanted.unprivileged
+    capabilities = [name for name in host.capabilities if not least or name in LOADING_CAPABILITIES]
     namespaces = ["mount", "ipc", "uts"]
     namespaces += ["cgroup"] if host.unified_cgroups else []
     namespaces += [] if wanted.host_network else ["network"]
@@ -116,17 +143,23 @@ def make_spec(
             "args": arguments,
             "env": _merge_env(config.env, wanted.env),
             "cwd": config.folder,
-            "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), host.capabilities),
+            "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), capabilities),
+            **(_RESTRICTED_PROCESS if least else {}),
         },
         "root": {"path": "rootfs"},
-        "mounts": _mounts(scx_folder, (*(host.name_files if wanted.host_network else ()), *wanted.files)),
+        "mounts": _mounts(
+            scx_folder, (*(host.name_files if wanted.host_network else ()), *wanted.files), "ro" if least else "rw"
+        ),
         "linux": {
             # No "pid": it stays in the host's. The network is its own and empty unless asked for: a scheduler's
             # statistics go through a unix socket, and whatever it listens on must not be open to the world.
             "namespaces": [{"type": name} for name in namespaces],
             "cgroupsPath": f"/schedkit/{id}",
-            "resources": {"devices": [{"allow": True, "access": "rwm"}]},
-            "devices": [
+            "resources": {"devices": _OWN_DEVICE_RULES if least else [{"allow": True, "access": "rwm"}]},
+            **(_RESTRICTED_PATHS if least else {}),
+            "devices": []
+            if least
+            else [
                 {
                     "path": device.path,
                     "type": device.type,
@@ -143,7 +176,7 @@ def make_spec(
     return json.dumps(document).encode()
 
 
-def _mounts(scx_folder: Path, read_only: Sequence[str]) -> list[dict[str, object]]:
+def _mounts(scx_folder: Path, read_only: Sequence[str], sys: str) -> list[dict[str, object]]:
     safe = ["nosuid", "noexec", "nodev"]
     table: list[tuple[str, str, str, list[str]]] = [
         ("/proc", "proc", "proc", safe),
@@ -151,8 +184,8 @@ def _mounts(scx_folder: Path, read_only: Sequence[str]) -> list[dict[str, object
         ("/dev/pts", "devpts", "devpts", ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "gid=5"]),
         ("/dev/shm", "tmpfs", "shm", [*safe, "mode=1777", "size=65536k"]),  # noqa: S108
         ("/dev/mqueue", "mqueue", "mqueue", safe),
-        ("/sys", "sysfs", "sysfs", [*safe, "rw"]),
-        ("/sys/fs/cgroup", "cgroup", "cgroup", [*safe, "relatime", "rw"]),
+        ("/sys", "sysfs", "sysfs", [*safe, sys]),
+        ("/sys/fs/cgroup", "cgroup", "cgroup", [*safe, "relatime", sys]),
         (SCX_FOLDER, "bind", str(scx_folder), ["rbind", "rw"]),
         *((path, "bind", path, ["rbind", "ro"]) for path in read_only),
     ]

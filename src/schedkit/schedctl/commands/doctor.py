@@ -48,6 +48,7 @@ ABOUT = {
     "runtime.docker_socket": (WARN, "docker responds"),
     "runtime.containerd_socket": (WARN, "containerd responds"),
     "runtime.any": (ERROR, "A container runtime responds"),
+    "runtime.rootless": (WARN, "The runtime is the system's, and not a user's"),
     "registry.reachable": (WARN, "The registry of the catalog's images responds"),
 }
 

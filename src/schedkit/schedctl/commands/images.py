@@ -7,6 +7,7 @@ from schedkit.schedctl.kept_images import gather, kept_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.session import Session
+from schedkit.schedctl.templates import Template, format_option, show_lines
 from schedkit.schedctl.views import SHORT_ID, unreachable_fields
 
 
@@ -15,18 +16,23 @@ from schedkit.schedctl.views import SHORT_ID, unreachable_fields
     short_help="List the schedulers' images on this machine.",
     epilog="""
     schedctl images
+    schedctl images --format '{{.id}} {{.names}}'
     schedctl images -o json | jq -r '.images[] | select(.used_by == []) | .names[]'
     """,
 )
 @output_option
+@format_option("images", "images", "{{.id}} {{.names}}")
 @pass_session
-def command(session: Session) -> None:
+def command(session: Session, template: Template | None) -> None:
     """List the schedulers' images on this machine, in all runtimes, and the containers that use them.
 
     In podman and docker these are images of the catalog's repositories, and images with the labels of a scheduler; in
     containerd, all images in schedctl's namespace.
     """
     kept = gather(session)
+    if template:
+        show_lines(session.output, template, map(kept_fields, kept.images))
+        return
     session.output.show(
         lambda: {
             "images": [kept_fields(one) for one in kept.images],

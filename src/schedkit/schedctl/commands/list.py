@@ -10,6 +10,7 @@ from schedkit.kernel.names import is_same_scheduler
 from schedkit.kernel.state import State
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.session import Session
+from schedkit.schedctl.templates import Template, format_option, show_lines
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -36,19 +37,24 @@ class SchedulerRow(NamedTuple):
     schedctl list
     schedctl list | grep -w pulled
     schedctl list --wide --all
+    schedctl list --format '{{.name}} {{.pulled}}'
     schedctl --catalog ./my-catalog.json list -o json
     """,
 )
 @click.option("--wide", is_flag=True, help="Show the images, too.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Include test images.")
 @output_option
+@format_option("list", "schedulers", "{{.name}} {{.pulled}}")
 @pass_session
-def command(session: Session, wide: bool, everything: bool) -> None:
+def command(session: Session, wide: bool, everything: bool, template: Template | None) -> None:
     """List the schedulers in the catalog, what they are good for, and which are pulled or attached on this machine.
 
     `schedctl info NAME` shows details.
     """
     rows = [row for row in _gather(session) if everything or not row.hidden or row.attached]
+    if template:
+        show_lines(session.output, template, (row._asdict() for row in rows))
+        return
     session.output.show(
         lambda: {"schedulers": [row._asdict() for row in rows]}, lambda: _text(rows, session, wide=wide)
     )

@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from schedkit.errors import UsageError
-from schedkit.host.model import Attachment, Managed, RunResult
+from schedkit.host.model import Attachment, Managed, RunResult, Switched
+from schedkit.schedctl.commands.switch import describe_switched, switched_fields
 from schedkit.schedctl.following import follow_logs
 from schedkit.schedctl.lasting import check_restart, keep_restarting, pin
 from schedkit.schedctl.modes import apply_mode
 from schedkit.schedctl.options import output_option, pass_session
-from schedkit.schedctl.output import Json, format_seconds, words
+from schedkit.schedctl.output import format_seconds, words
 from schedkit.schedctl.planning import (
     DryRun,
     dry_run_option,
@@ -22,7 +23,7 @@ from schedkit.schedctl.planning import (
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options, restart_option
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.verification import check_trust_policy, make_verify
-from schedkit.schedctl.views import SHORT_ID, attached_fields
+from schedkit.schedctl.views import SHORT_ID
 
 TAIL = 10  # lines of what it said before, where it runs already
 _FOLLOW = "show its output until Ctrl-C, and then stop it"
@@ -37,6 +38,7 @@ _FOLLOW = "show its output until Ctrl-C, and then stop it"
     schedctl run ghcr.io/example/my_scheduler:edge --attach
     schedctl run scx_bpfland --restart on-failure:5
     schedctl run lavd --mode gaming
+    schedctl run scx_rusty --name mine --replace
     """,
 )
 @request_options
@@ -45,6 +47,7 @@ _FOLLOW = "show its output until Ctrl-C, and then stop it"
 @click.option(
     "-a", "--attach", is_flag=True, help="Stay in the foreground and show its output; Ctrl-C stops the scheduler."
 )
+@click.option("--replace", is_flag=True, help="Replace the running scheduler, as `schedctl switch` does, and its name.")
 @click.option("--no-wait", is_flag=True, help="Return when the container has started, without waiting for the kernel.")
 @output_option
 @pass_session
@@ -58,9 +61,11 @@ def command(
     lines of output; the exit code tells you the cause, too.
 
     With --attach, schedctl takes over a container that runs the same image with the same arguments and is attached.
+    --replace never replaces a scheduler that schedctl does not manage.
     """
     from schedkit.host.preparing import check_kernel
     from schedkit.host.run import check_run, find_same, remove_unattached, run
+    from schedkit.host.switch import check_switch, switch
     from schedkit.kernel.state import read_state
 
     if attach and options["restart"] != "no":
@@ -75,9 +80,14 @@ def command(
     host = session.host
     same = (
         find_same(
-            host, lambda: str(session.find(name, order.version).reference), order.args, order.container, order.files
+            host,
+            lambda: str(session.find(name, order.version).reference),
+            order.args,
+            order.container,
+            order.files,
+            unprivileged=order.unprivileged,
         )
-        if attach
+        if attach and not order.replace
         else None
     )
     if same and dry_run:
@@ -91,21 +101,27 @@ def command(
             ops = read_state(session.machine.root).ops
             return follow_logs(session, same.container, ops if isinstance(ops, str) else None, tail=TAIL)
         remove_unattached(host, same)
-    check_run(host, name)
+    replaced = None
+    if order.replace:
+        replaced = check_switch(host, name)
+    else:
+        check_run(host, name)
     request = make_request(session, order)
     if request.restart.on_failure:
         request = pin(request)
     verify = make_verify(session, host.runtimes.chosen)
     if dry_run:
-        plan = plan_restarting(session, request, plan_start(session, request, verify, None))
+        plan = plan_restarting(session, request, plan_start(session, request, verify, replaced))
         show_plan(session, plan.add(_FOLLOW) if attach else plan)
         return None
-    attached = run(host, request, verify)
+    switched = switch(host, request, verify) if order.replace else Switched(run(host, request, verify), None, None)
+    attached = switched.attached
     keep_restarting(session, request, attached)
+    text = describe_switched(switched, request.scheduler) if switched.replaced else _text(attached, request.scheduler)
     if attach:
-        session.progress.step(_text(attached, request.scheduler))
+        session.progress.step(text)
         return follow_logs(session, attached.container, attached.ops)
-    session.output.show(lambda: _fields(attached, request.scheduler), lambda: _text(attached, request.scheduler))
+    session.output.show(lambda: switched_fields(switched, request.scheduler), lambda: text)
     return None
 
 
@@ -114,10 +130,6 @@ def _plan_takeover(same: Managed) -> DryRun:
     if same.attachment is Attachment.YES:
         return DryRun((f"take over {where}, which is attached already", _FOLLOW), same.scheduler)
     return DryRun((f"remove {where}, which runs and is not attached", "start it again", _FOLLOW), same.scheduler)
-
-
-def _fields(attached: RunResult, scheduler: str) -> Json:
-    return {"scheduler": scheduler, "container": attached_fields(attached)}
 
 
 def _text(attached: RunResult, scheduler: str) -> str:

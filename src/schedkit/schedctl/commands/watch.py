@@ -56,14 +56,10 @@ def command(session: Session, interval: float, count: int | None) -> None:
 
 
 def _require_sched_ext(samples: Iterable["Sample"]) -> Iterator["Sample"]:
-    """A kernel without sched_ext has no slot, and will have none before the next boot."""
-    from schedkit.host.errors import KernelUnfitError
-    from schedkit.kernel.preflight import BOOT_ANOTHER
-    from schedkit.kernel.state import State
+    from schedkit.host.watching import check_supported
 
     for sample in samples:
-        if sample.kernel.state is State.UNSUPPORTED:
-            raise KernelUnfitError("this kernel has no sched_ext: there is nothing to watch", hint=BOOT_ANOTHER)
+        check_supported(sample.kernel)
         yield sample
 
 
