@@ -1,5 +1,6 @@
 """What the user wants, from the command line, the environment and two files, in that order."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -121,9 +122,7 @@ def read_switch(environ: Mapping[str, str], name: str) -> bool:
 
 def read_file(path: Path) -> "FileSettings | None":
     """A file that is not there says nothing; one that cannot be read is an error, since it might say something."""
-    try:
-        path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
+    if not os.path.lexists(path):
         return None
     from schedkit.schedctl.config_file import parse_config
 

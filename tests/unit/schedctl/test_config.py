@@ -139,15 +139,6 @@ def test_get_prints_values_alone(files: tuple[Path, Path]) -> None:
     assert "driver, socket" in refused.exception.hint
 
 
-def test_file_that_may_not_be_looked_for_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> None:
-        raise PermissionError(13, "Permission denied", str(path))
-
-    monkeypatch.setattr(Path, "lstat", refuse)  # root may look everywhere
-    with pytest.raises(PermissionError):
-        read_settings(Flags(), {"HOME": "/nonexistent"})
-
-
 def test_set_changes_one_line_and_keeps_the_rest(files: tuple[Path, Path]) -> None:
     files[1].write_text(SYSTEM)
     assert call("config", "set", "driver", "podman").stdout == f"{files[1]}: driver = podman\n"
