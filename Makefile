@@ -35,7 +35,7 @@ format: setup ## Format the code, and fix what the linter can
 lock: setup ## Write the locks again from pyproject.toml (scripts/lock --upgrade takes newer versions)
 	@scripts/lock
 
-test: setup ## All tests, with the lab they need (50 minutes the first time, then about 23)
+test: setup ## All tests, with the lab they need (an hour the first time, then about 35 minutes)
 	@$(stage) lab $(python) -m lab build
 	$(stage) unit $(unit)
 	$(side_by_side) e2e $(e2e) tests/e2e -- integration $(integration) --numprocesses 2 tests/integration

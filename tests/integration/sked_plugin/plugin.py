@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -39,7 +40,14 @@ class Plugin:
         }
         command = [sys.executable, "-c", PROGRAM, *words]
         return subprocess.Popen(
-            command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=1
+            command,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=1,
+            # A shell that starts tests in the background has Ctrl-C ignored, by all that they start.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def apply(self, *objects: Json, options: tuple[str, ...] = ()) -> None:
