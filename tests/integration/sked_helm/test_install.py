@@ -66,7 +66,7 @@ def namespace(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def remind_of_definitions(cluster: Cluster) -> list[str]:
-    """Definitions that are still there. After each failure the server looks at one later, by minutes, or when it changes."""
+    """Definitions that are still there. After a failure the server looks again ever later, or when one has changed."""
     left = list_definitions(cluster)
     for name in left:
         cluster.kubectl("annotate", name, f"example.com/reminded={time.monotonic()}", "--overwrite", check=False)

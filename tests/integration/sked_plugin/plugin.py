@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -14,7 +13,12 @@ from lab.waiting import wait_for
 from tests.integration.clusters import read_api, read_object
 
 ROOT = Path(__file__).parents[3]
-PROGRAM = "from schedkit.sked.plugin.main import main; main()"
+# A shell that starts tests in the background has Ctrl-C ignored, by all that they start.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from schedkit.sked.plugin.main import main; main()
+"""
 SECONDS = 60.0
 CRDS = ROOT / "config/crd"
 SERVED = "/apis/sked.schedkit.io/v1/schedexts"
@@ -46,8 +50,6 @@ class Plugin:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=1,
-            # A shell that starts tests in the background has Ctrl-C ignored, by all that they start.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def apply(self, *objects: Json, options: tuple[str, ...] = ()) -> None:
