@@ -40,7 +40,7 @@ test: setup ## All tests, with the lab they need (an hour the first time, then a
 	$(stage) unit $(unit)
 	$(side_by_side) e2e $(e2e) tests/e2e -- integration $(integration) --numprocesses 2 tests/integration
 
-test-unit: setup ## Tests that need nothing but Python: seconds
+test-unit: setup ## Tests that need only Python: a minute or two
 	@$(stage) unit $(unit)
 
 test-lowest: setup ## The unit tests with the lowest versions that pyproject.toml allows
@@ -100,7 +100,7 @@ release-check: setup ## Install what is in dist/ into clean Debian roots and on 
 	@$(stage) "release check" $(python) -m release check $(if $(filter-out file,$(origin IMG)),--image '$(IMG)')
 
 clean: ## Delete what was made in this clone (the lab's cache stays: `python -m lab prune --all`)
-	@rm -rf .venv .venv-lowest .venv-docs dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@rm -rf .venv .venv-lowest .venv-docs dist build .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the operator: its image, and into the cluster of the current kubeconfig -------------------------------------------------

@@ -62,7 +62,7 @@ def make_case(
             f"identities:\n  - issuer: {ISSUER}\n    subject: {SUBJECT}\ntrustedRoot: {sigstore.trusted_root}\n"
         )
         options = ["--certificate-identity", SUBJECT, "--certificate-oidc-issuer", ISSUER]
-        options += ["--insecure-ignore-sct=true"]  # the virtual sigstore has no log of certificates
+        options += ["--insecure-ignore-sct=true"]  # the virtual sigstore has no CT log
     question, settings = cosign.ask(image, *options, root=sigstore.trusted_root)
     ours = dict(os.environ) | {
         "PYTHONPATH": str(ROOT / "src"),

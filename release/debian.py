@@ -95,10 +95,10 @@ Priority: optional
 Homepage: {homepage}
 Description: run sched_ext CPU schedulers from OCI images
  schedctl verifies, pulls, runs, watches, switches and stops schedulers of Linux's sched_ext on this machine, through
- podman, docker or containerd, and tells what the kernel is really doing.
+ podman, docker or containerd, and shows what the kernel is really doing.
  .
  sked is the Kubernetes operator that does the same for the nodes of a cluster; its command line is here to render
- and verify SchedExt resources without a cluster. kubectl scx follows and steers its rollouts.
+ and verify SchedExt resources without a cluster. kubectl scx follows and controls its rollouts.
 """
 
 

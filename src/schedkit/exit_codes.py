@@ -22,8 +22,8 @@ MEANINGS = {
     ),
     ExitCode.KERNEL_UNFIT: "This kernel cannot run this scheduler: no sched_ext, too old, isolated CPUs, real-time.",
     ExitCode.ROLLED_BACK: (
-        "`schedctl switch`, `enable`, `restore`, `trial`: the new scheduler did not attach, and the old one runs "
-        "again. `kubectl scx status`: the new revision failed, and the nodes run the stable one again or are "
+        "`schedctl switch`, `run --replace`, `update`, `enable`, `restore`, `trial`: the new scheduler did not attach, "
+        "and the old one runs again. `kubectl scx status`: the new revision failed, and the nodes run the stable one again or are "
         "about to."
     ),
     ExitCode.NOT_DETACHED: "The scheduler was stopped, but the kernel still reports one as attached.",
@@ -50,7 +50,8 @@ MEANINGS = {
     ExitCode.USAGE: "The command line is wrong.",
     ExitCode.BAD_DATA: "Invalid data: a corrupt file, a wrong digest, an invalid response.",
     ExitCode.NOT_FOUND: (
-        "A scheduler, image, container or Kubernetes object does not exist. No scheduler is enabled, or on trial."
+        "A scheduler, image, container, file, program or Kubernetes object does not exist. No scheduler is enabled, or "
+        "on trial."
     ),
     ExitCode.UNAVAILABLE: (
         "Something required is not available: a tool, a service, systemd, a kernel feature, the API server."

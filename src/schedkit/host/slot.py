@@ -18,7 +18,7 @@ def check_free(observed: Observed, scheduler: str) -> None:
     if isinstance(kernel.state, Unknown):
         raise UnavailableError(
             f"whether a scheduler is attached could not be read: {kernel.state.why}",
-            hint="`schedctl doctor` looks closer",
+            hint="`schedctl doctor` shows details",
         )
     if kernel.state in (State.ENABLED, State.ENABLING, State.DISABLING):
         raise taken(observed, scheduler)

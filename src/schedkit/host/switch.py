@@ -157,7 +157,7 @@ def _bring_back(host: Host, old: _Old, request: RunRequest, error: BaseException
     except SchedkitError as failure:
         raise NotAttachedError(
             f"{told}; and {name} did not come back: {failure.message}",
-            hint=f"`schedctl status` shows what is attached now, `schedctl logs {name}` what it said",
+            hint=f"`schedctl status` shows what is attached now, `schedctl logs {name}` its output",
             log=log or (failure.log if isinstance(failure, SchedulerError) else ()),
         ) from error
     if isinstance(error, SchedkitError):

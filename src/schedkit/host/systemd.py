@@ -27,13 +27,10 @@ class UnitState(NamedTuple):
         return self.active == "activating"
 
 
-def check_systemd(root: Path, what: str) -> None:
-    """UnavailableError where systemd does not run this machine."""
+def check_systemd(root: Path, what: str, hint: str) -> None:
+    """UnavailableError where systemd does not run this machine; `hint` says what to use instead."""
     if not (root / "run/systemd/system").is_dir():
-        raise UnavailableError(
-            f"{what} needs systemd, which is not running",
-            hint="use another supervisor to run and restart: schedctl run NAME --attach",
-        )
+        raise UnavailableError(f"{what} needs systemd, which is not running", hint=hint)
 
 
 def call(program: str, *words: str, seconds: float = CALL_SECONDS) -> str:

@@ -1,12 +1,13 @@
 """Wait until the kernel has attached a scheduler, detached it, or ejected it."""
 
 import math
+import os
 import time
 from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
-from schedkit.errors import NoAnswerError, UnavailableError, sudo_hint
+from schedkit.errors import NoAnswerError, UnavailableError, needs_root
 from schedkit.host.events import EventKind, KernelEvent, Owner, SlotEvents
 from schedkit.host.machine import Machine
 from schedkit.host.model import Managed, Observed
@@ -130,7 +131,9 @@ def _wait_ejected(
 ) -> KernelEvent | None:
     with SlotEvents(machine, look) as events:
         if (problem := events.find_log_problem()) is not None:
-            raise UnavailableError(f"an ejection could not be told from a detach: {problem.why}", hint=sudo_hint())
+            if os.geteuid() != 0:
+                raise needs_root("waiting for an ejection")
+            raise UnavailableError(f"cannot distinguish an ejection from a detach: {problem.why}")
         while True:
             for event in events.wait(max(0.0, deadline - time.monotonic())):
                 managed = event.owner.managed if isinstance(event.owner, Owner) else None

@@ -68,7 +68,7 @@ def explain_failure(about: str, url: str, failed: FailedRequestError) -> Schedki
     if isinstance(error, SSLError):
         return UnavailableError(
             f"{about}: {host} does not speak TLS correctly: {words}",
-            hint=f"if it serves plain HTTP and that is meant, allow it with --insecure-registry {host}",
+            hint=f"if it serves plain HTTP and this is intended, allow it with --insecure-registry {host}",
         )
     if isinstance(error, gaierror):
         return UnavailableError(

@@ -216,7 +216,7 @@ class Transport:
             return joined
         raise BadDataError(
             f"{about}: {_host(url)} points to {there.netloc} over plain HTTP",
-            hint=f"if that is meant, allow it with --insecure-registry {there.netloc}",
+            hint=f"if this is intended, allow it with --insecure-registry {there.netloc}",
         )
 
     def close(self) -> None:

@@ -66,7 +66,6 @@ def parse_since(text: str, now: datetime) -> float:
     with suppress(ValueError):
         return now.timestamp() - parse_duration(text)
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        return datetime.fromisoformat(text).timestamp()  # without a zone it is this machine's
+    except (ValueError, OverflowError) as error:
         raise UsageError(f"--since {text}: not a time", hint="90s, 10m, 2h, 1d, or 2026-11-16T10:00:00Z") from error
-    return moment.timestamp()  # without a zone it is this machine's

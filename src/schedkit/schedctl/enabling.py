@@ -129,7 +129,7 @@ def _prepare_restore(session: "Session") -> "tuple[RunRequest, Verify, Choice, M
     from schedkit.host.preparing import check_kernel
     from schedkit.host.switch import check_switch
 
-    check_systemd(session, "schedctl restore")
+    check_systemd(session, "schedctl restore", hint="without systemd no scheduler is enabled: schedctl switch NAME")
     choice = require_enabled(session)
     use_choice(session, choice)
     check_kernel(session.machine, choice.scheduler)

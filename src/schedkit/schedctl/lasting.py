@@ -27,11 +27,14 @@ def find_program() -> tuple[str, ...]:
     return (sys.executable, "-m", "schedkit.schedctl")
 
 
-def check_systemd(session: "Session", what: str) -> None:
+WITHOUT_SYSTEMD = "use another supervisor to run and restart: schedctl run NAME --attach"
+
+
+def check_systemd(session: "Session", what: str, hint: str = WITHOUT_SYSTEMD) -> None:
     """Say that systemd is missing before anything is done that needs it."""
     from schedkit.host.systemd import check_systemd
 
-    check_systemd(session.machine.root, what)
+    check_systemd(session.machine.root, what, hint)
 
 
 def check_restart(session: "Session", order: "Order") -> None:

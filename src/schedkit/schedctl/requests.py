@@ -32,11 +32,21 @@ class RequestCommand(Command):
 
 def _explain_option(ctx: click.Context, error: click.NoSuchOption, said: list[str]) -> str:
     """A misspelt option of schedctl is told by click; any other may be the scheduler's, which come after its name."""
+    if error.option_name in _list_run_options():
+        return (
+            f"{error.option_name} is an option of `schedctl run`; '{ctx.command_path} --help' shows those of this one"
+        )
     at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
     if error.possibilities or all(word.startswith("-") for word in said[:at]):
         return f"'{ctx.command_path} --help' shows the options; the scheduler's own options go after its name and --"
     meant = " ".join([*said[:at], "--", *said[at:]])
     return f"the scheduler's own options go after --: {ctx.command_path} {meant}"
+
+
+def _list_run_options() -> set[str]:
+    from schedkit.schedctl.commands.run import command
+
+    return {name for option in command.params for name in option.opts}
 
 
 def restart_option(function: Function) -> Function:
@@ -190,7 +200,8 @@ def find_files(names: Sequence[str]) -> tuple[str, ...]:
     paths = [os.path.abspath(name) for name in names]  # noqa: PTH100  (a link stays the name that it is)
     for name, path in zip(names, paths, strict=True):
         if not os.path.isfile(path):  # noqa: PTH113
-            raise NotFoundError(f"--config {name}: no such file", hint="it must be a file on this machine")
+            what = "not a file" if os.path.lexists(path) else "no such file"
+            raise NotFoundError(f"--config {name}: {what}", hint="it must be a file on this machine")
     return tuple(paths)
 
 

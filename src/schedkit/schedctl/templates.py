@@ -72,7 +72,8 @@ def parse_template(text: str, fields: Mapping[str, bool]) -> Template:
         if name not in fields and not any(free and name.startswith(f"{known}.") for known, free in fields.items()):
             raise UsageError(f"--format: there is no field {name!r}", hint=hint)
     if any("{{" in rest or "}}" in rest for rest in parts[::2]):
-        raise UsageError("--format: only fields can be used in {{ }}, such as {{.name}}", hint=hint)
+        example = f"{{{{.{next(iter(fields))}}}}}"
+        raise UsageError(f"--format: only fields can be used in {{{{ }}}}, such as {example}", hint=hint)
     return Template(tuple(parts))
 
 

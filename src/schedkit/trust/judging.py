@@ -127,7 +127,7 @@ def _choose_logs(root: "TrustedRoot", rule: Rule) -> "tuple[Log, ...]":
         there = ", ".join(log.url for log in root.logs) or "none"
         raise PolicyError(
             f"the trusted root {root.origin} has no log at rekorURL {rule.rekor_url}",
-            hint=f"its logs: {there}; a trusted root of one's own is named with trustedRoot",
+            hint=f"its logs: {there}; set your own trusted root with trustedRoot",
         )
     return logs
 

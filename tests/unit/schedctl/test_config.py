@@ -136,6 +136,9 @@ def test_get_prints_values_alone(files: tuple[Path, Path]) -> None:
     call("config", "get", "driver.podman", code=64)
     refused = call("config", "get", "drivers", code=64)
     assert isinstance(refused.exception, SchedkitError)
+    assert refused.exception.hint == "did you mean driver?"
+    refused = call("config", "get", "x", code=64)
+    assert isinstance(refused.exception, SchedkitError)
     assert "driver, socket" in refused.exception.hint
 
 

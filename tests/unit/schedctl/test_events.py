@@ -1,6 +1,7 @@
 """`events` and `wait` over stand-ins of what lies below them."""
 
 import json
+import os
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -86,6 +87,13 @@ def test_earlier_events_that_cannot_be_read_are_an_error(runtime: FakeRuntime, m
     play(monkeypatch)
     result = call("events", "--since", "1h", code=69)
     assert str(result.exception) == "earlier events could not be read: /dev/kmsg: permission denied"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert str(call("events", "--since", "1h", code=77).exception) == "schedctl events --since needs root"
+
+
+@pytest.mark.parametrize("since", ["yesterday", "0001-01-01"])
+def test_what_is_no_time_is_refused(since: str, runtime: FakeRuntime) -> None:
+    assert str(call("events", "--since", since, "--no-follow", code=64).exception) == f"--since {since}: not a time"
 
 
 def test_not_following_needs_a_past(runtime: FakeRuntime) -> None:
@@ -133,6 +141,7 @@ def test_wait_that_ends_without_it_has_the_code_of_a_timeout(
 @pytest.mark.parametrize("which", ["scx_rusti", "no/such/thing"])
 def test_wait_for_a_name_that_nobody_knows_is_an_error(which: str, runtime: FakeRuntime) -> None:
     call("wait", which, code=66)
+    call("wait", "", code=64)
 
 
 @pytest.mark.parametrize("which", ["scx_rusty", ID[:7], "rusty_1.1.4", "scx_lavd"])

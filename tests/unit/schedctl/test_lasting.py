@@ -69,7 +69,9 @@ def test_without_systemd_it_is_refused_with_what_to_use_instead(
     result = call(*words, code=69)
     assert isinstance(result.exception, SchedkitError)
     assert "needs systemd, which is not running" in result.exception.message
-    assert "schedctl run NAME --attach" in result.exception.hint
+    instead = {"disable": "schedctl stop", "restore": "schedctl switch NAME", "keep": "schedctl status"}
+    instead["trial"] = "schedctl run NAME"
+    assert instead.get(words[0], "schedctl run NAME --attach") in result.exception.hint
     assert done == [[], []]
 
 

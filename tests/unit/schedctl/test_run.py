@@ -127,6 +127,13 @@ def test_wrong_words_are_usage_errors(runtime: FakeRuntime, monkeypatch: pytest.
     assert started == []
 
 
+@pytest.mark.parametrize("words", ["switch scx_lavd --attach", "switch scx_lavd --replace", "trial scx_lavd --attach"])
+def test_an_option_of_run_is_not_taken_for_the_schedulers_own(words: str) -> None:
+    result = make_runner().invoke(schedctl, words.split(), standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert result.exception.hint.startswith(f"{words.split()[2]} is an option of `schedctl run`")
+
+
 @pytest.mark.parametrize("command", ["run", "switch"])
 def test_an_option_that_is_the_schedulers_own_is_told_where_it_belongs(command: str) -> None:
     result = make_runner().invoke(schedctl, [command, "scx_lavd", "--performance"], standalone_mode=False)

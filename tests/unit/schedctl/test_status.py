@@ -91,7 +91,7 @@ def test_doctor_ends_with_1_when_something_blocks(runtime: FakeRuntime, monkeypa
 @pytest.mark.parametrize(
     ("slot", "sched_ext", "verdict"),
     [
-        (Outcome.OK, Outcome.OK, "Ready: try schedctl run scx_bpfland."),
+        (Outcome.OK, Outcome.OK, "Ready: try schedctl run scx_rusty."),
         (Outcome.WARNING, Outcome.OK, "Ready, and a scheduler is attached already: schedctl status shows which."),
         (
             Outcome.UNKNOWN,

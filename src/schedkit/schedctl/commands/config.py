@@ -164,7 +164,11 @@ def _resolve(key: str, value: str) -> str:
 
 
 def _unknown(key: str, known: tuple[str, ...]) -> UsageError:
-    return UsageError(f"{key[:200]!r} is not a setting", hint=f"one of: {', '.join(known)}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(key[:200], known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(known)}"
+    return UsageError(f"{key[:200]!r} is not a setting", hint=hint)
 
 
 def _fields(found: list[Setting]) -> Json:

@@ -29,7 +29,7 @@ def command(session: Session, dry_run: bool) -> None:
     from schedkit.unknown import Unknown
 
     session.require_root("disable")
-    check_systemd(session, "schedctl disable")
+    check_systemd(session, "schedctl disable", hint="without systemd no scheduler is enabled: schedctl stop")
     root = session.machine.root
     choice, ran = read_choice(root, ENABLED), is_running(root, ENABLED)
     scheduler = None if choice is None or isinstance(choice, Unknown) else choice.scheduler

@@ -24,7 +24,7 @@ TOLD = {
     Outcome.WARNING: Words("warning", "doubtful", "fail"),
     Outcome.ERROR: Words("ERROR", "bad", "fail"),
     Outcome.UNKNOWN: Words("unknown", "doubtful", "skip"),
-    Outcome.NOT_APPLICABLE: Words("-", "good", "skip"),
+    Outcome.NOT_APPLICABLE: Words("-", "", "skip"),
 }
 WORD = 9  # columns for the outcome
 LEAST_ROOM = 32  # columns for what was seen; where there are fewer, it follows the check's name
@@ -128,7 +128,7 @@ def _text(checks: list[Check], session: Session) -> str:
         else:
             mine = [f"{word:{WORD}}{check.name:{width}}{GAP}{told[0]}", *(f"{'':{indent}}{one}" for one in told[1:])]
         first, *rest = [part for line in mine for part in output.fill(line, WORD if narrow else indent)]
-        lines += [output.paint(word, mood) + first[len(word) :], *rest]
+        lines += [(output.paint(word, mood) if mood else word) + first[len(word) :], *rest]
     counts = {outcome: sum(check.outcome is outcome for check in checks) for outcome in Outcome}
     counted = ", ".join(
         f"{count} {TOLD[outcome].word}"
@@ -161,4 +161,4 @@ def _conclude(checks: list[Check]) -> str:
         return "Ready, and a scheduler is attached already: schedctl status shows which."
     if any(check.name == "kernel.sched_ext" and check.outcome is not Outcome.OK for check in checks):
         return "Whether this machine can run sched_ext schedulers is unknown: the kernel's state could not be read."
-    return "Ready: try schedctl run scx_bpfland."
+    return "Ready: try schedctl run scx_rusty."

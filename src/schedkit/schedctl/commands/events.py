@@ -1,11 +1,12 @@
 """`schedctl events`: what happens to the kernel's slot, as it happens."""
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from schedkit.errors import UnavailableError, UsageError
+from schedkit.errors import UnavailableError, UsageError, needs_root
 from schedkit.schedctl.durations import parse_since
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_json
@@ -58,7 +59,9 @@ def _read_past(session: Session, begin: float) -> "list[KernelEvent]":
 
     found = read_past_events(session.machine, begin)
     if isinstance(found, Unknown):
-        raise UnavailableError(f"earlier events could not be read: {found.why}", hint="sudo, or without --since")
+        if os.geteuid() != 0:
+            raise needs_root("schedctl events --since")
+        raise UnavailableError(f"earlier events could not be read: {found.why}", hint="leave out --since")
     return found
 
 

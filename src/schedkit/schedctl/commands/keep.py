@@ -25,7 +25,7 @@ def command(session: Session) -> None:
     from schedkit.host.trial import keep
 
     session.require_root("keep")
-    check_systemd(session, "schedctl keep")
+    check_systemd(session, "schedctl keep", hint="without systemd no scheduler is on trial: schedctl status")
     trial = keep(session.host)
     session.output.show(
         lambda: {"scheduler": trial.scheduler},

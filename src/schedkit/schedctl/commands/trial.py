@@ -48,7 +48,7 @@ def command(
     order = parse_order(name, args, **options)
     session.require_root("trial")
     session.check_known(name)
-    check_systemd(session, "schedctl trial")
+    check_systemd(session, "schedctl trial", hint="without it, stop the scheduler yourself: schedctl run NAME")
     check_trial(session.machine)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from schedkit.errors import NotFoundError
+from schedkit.errors import NotFoundError, UsageError
 from schedkit.schedctl.completing import complete_container
 from schedkit.schedctl.durations import timeout_option
 from schedkit.schedctl.options import Command, output_option, pass_session
@@ -50,6 +50,8 @@ def command(session: Session, id: str | None, condition: str, timeout: float | N
     """
     from schedkit.host.waiting import WaitCondition, wait_for
 
+    if id == "":
+        raise UsageError("the name is empty", hint="leave it out to wait for any scheduler")
     if id is not None:
         _check_known(session, id)
     waited = wait_for(session.machine, session.observe, WaitCondition(condition), id, timeout)
@@ -74,7 +76,10 @@ def _check_known(session: Session, which: str) -> None:
     try:
         session.check_known(which)
     except NotFoundError as error:
-        raise NotFoundError(f"there is no container and no scheduler called {which}", hint=error.hint) from error
+        raise NotFoundError(
+            f"there is no container and no scheduler called {which}",
+            hint="`schedctl ps` and `schedctl list` show the names",
+        ) from error
 
 
 def _fields(waited: "Waited") -> Json:

@@ -21,7 +21,7 @@ class RolloutMetrics:
         pool = (*one, "pool")
         self._phase = registry.gauge("sked_rollout_phase", "1 for the phase that a rollout is in.", (*pool, "phase"))
         self._step = registry.gauge("sked_rollout_step", "The step that a rollout is at, from 0 on.", pool)
-        self._nodes = registry.gauge("sked_rollout_nodes", "Nodes of a rollout by how they fare.", (*pool, "state"))
+        self._nodes = registry.gauge("sked_rollout_nodes", "Nodes of a rollout by state.", (*pool, "state"))
         self._failures = registry.counter("sked_rollout_failures_total", "Revisions that failed.", (*one, "reason"))
         self._gap = registry.histogram(
             "sked_rollout_gap_seconds",

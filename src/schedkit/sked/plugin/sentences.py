@@ -121,7 +121,7 @@ def _tell_slot(evidence: NodeEvidence) -> Iterator[str]:
     if not node.slot:
         yield "Its slot label is absent: there was nothing to decide, or nothing yet."
     elif node.slot == NONE and not node.quarantine:
-        why = "its kernel is unfit, or nobody may have it" if node.slot_is_ours else "`kubectl scx lift` ends that"
+        why = "its kernel is unfit, or no resource may use it" if node.slot_is_ours else "`kubectl scx lift` ends that"
         yield f"No scheduler is to run here: {who} set the slot label to none; {why}."
     elif node.slot == PENDING:
         yield "Its slot is pending: the scheduler before has to leave first."

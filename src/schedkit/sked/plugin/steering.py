@@ -42,7 +42,7 @@ def promote(resource: SchedExt) -> tuple[Patch, str]:
     name = resource.metadata.name
     _need_rollout(resource)
     if resource.spec.paused:
-        raise NothingToDoError(f"{name} is paused by spec.paused", hint=f"`kubectl scx resume {name}` lets it go on")
+        raise NothingToDoError(f"{name} is paused by spec.paused", hint=f"`kubectl scx resume {name}` continues it")
     pools = read_progress(resource).pools
     waiting = [pool for pool in pools if pool.phase == PAUSED and not is_failed(pool)]
     if not waiting:
@@ -84,7 +84,7 @@ def _need_rollout(resource: SchedExt) -> None:
     if not any(claim.rollout for claim in resolve_workloads(resource)):
         raise NoRolloutError(
             f"{resource.metadata.name} has no spec.rollout: its nodes follow at the pace of spec.updateStrategy",
-            hint="add spec.rollout, and there is something to steer",
+            hint="add spec.rollout to control its rollout",
         )
 
 

@@ -118,7 +118,7 @@ def advise(one: RolloutProgress) -> str:
     """What a person can do now, if it takes one."""
     option = f"{one.name} -n {one.namespace}"
     if one.paused and one.state not in (COMPLETE, ROLLED_BACK):
-        return f"it is paused by spec.paused: `kubectl scx resume {option}` lets it go on"
+        return f"it is paused by spec.paused: `kubectl scx resume {option}` continues it"
     if one.state in (FAILED, ROLLED_BACK) and any(pool.failed_revision for pool in one.pools):
         more = "" if one.state == ROLLED_BACK else f", `kubectl scx undo {option}` goes back"
         return f"change the spec, or `kubectl scx retry {option}` tries it again{more}"
