@@ -23,8 +23,8 @@ MEANINGS = {
     ExitCode.KERNEL_UNFIT: "This kernel cannot run this scheduler: no sched_ext, too old, isolated CPUs, real-time.",
     ExitCode.ROLLED_BACK: (
         "`schedctl switch`, `run --replace`, `update`, `enable`, `restore`, `trial`: the new scheduler did not attach, "
-        "and the old one runs again. `kubectl scx status`: the new revision failed, and the nodes run the stable one again or are "
-        "about to."
+        "and the old one runs again. `kubectl scx status`: the new revision failed, and the nodes run the stable one "
+        "again or are about to."
     ),
     ExitCode.NOT_DETACHED: "The scheduler was stopped, but the kernel still reports one as attached.",
     ExitCode.ALREADY_EXISTS: "The name of the container or of the Kubernetes object is already in use.",
