@@ -33,9 +33,7 @@ class RequestCommand(Command):
 def _explain_option(ctx: click.Context, error: click.NoSuchOption, said: list[str]) -> str:
     """A misspelt option of schedctl is told by click; any other may be the scheduler's, which come after its name."""
     if error.option_name in _list_run_options():
-        return (
-            f"{error.option_name} is an option of `schedctl run`; '{ctx.command_path} --help' shows those of this one"
-        )
+        return f"{error.option_name} is an option of `schedctl run`; '{ctx.command_path} --help' shows its own"
     at = next((index for index, word in enumerate(said) if word.startswith(error.option_name)), len(said))
     if error.possibilities or all(word.startswith("-") for word in said[:at]):
         return f"'{ctx.command_path} --help' shows the options; the scheduler's own options go after its name and --"
