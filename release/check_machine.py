@@ -17,7 +17,9 @@ STEPS = (
     ("schedctl run --allow-unsigned localhost:5000/scx_fifo:v1", "schedkit_fifo"),
     ("schedctl status", "schedkit_fifo"),
     ("schedctl switch --allow-unsigned localhost:5000/scx_fifo:v2", "schedkit_fifo2"),
+    ("schedctl bench --allow-unsigned --runs 1 --with none,localhost:5000/scx_fifo:v1 -- true", "scx_fifo"),
     ("schedctl stop", "detached and removed"),
+    ("schedctl prune", "scx_fifo"),
 )
 
 

@@ -10,9 +10,12 @@ from schedkit.schedctl.output import Json, format_bytes, format_span
 from schedkit.schedctl.views import SHORT_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from schedkit.host.model import Managed, RunRequest, Verify
     from schedkit.images.image import Image
     from schedkit.runtimes.container import Container
+    from schedkit.runtimes.model import Runtime
     from schedkit.schedctl.session import Session
 
 
@@ -53,6 +56,24 @@ def _fields(plan: DryRun) -> Json:
     }
 
 
+def plan_images(session: "Session", requests: "Iterable[RunRequest]", verify: "Verify") -> DryRun:
+    """Everything that is looked at before images are pulled; then which of them would be."""
+    from schedkit.host.preparing import check_image
+
+    steps = []
+    for request in requests:
+        check_image(session.host, request)
+        verify(request.image)
+        steps.append(_describe_pull(session.host.runtimes.chosen, request.image))
+    return DryRun(tuple(dict.fromkeys(steps)))
+
+
+def _describe_pull(runtime: "Runtime", image: "Image") -> str:
+    if runtime.has_image(image):
+        return f"use {image.reference}, which {runtime.driver} has already"
+    return f"pull {image.reference} ({format_bytes(image.size)}) with {runtime.driver}"
+
+
 def plan_start(
     session: "Session", request: "RunRequest", verify: "Verify", replaced: "Managed | None", *, and_back: bool = False
 ) -> DryRun:
@@ -69,11 +90,7 @@ def plan_start(
     verified = verify(image)
     name, leftover = find_name(runtime, request)
     args = f", with {shlex.join(request.args)}" if request.args else ""
-    steps = [
-        f"use {image.reference}, which {runtime.driver} has already"
-        if runtime.has_image(image)
-        else f"pull {image.reference} ({format_bytes(image.size)}) with {runtime.driver}"
-    ]
+    steps = [_describe_pull(runtime, image)]
     if leftover:
         steps.append(f"remove the container {name}, left over from before")
     rights = " without privileges" if request.unprivileged else ""

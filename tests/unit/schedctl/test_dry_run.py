@@ -239,3 +239,20 @@ def test_restore_during_a_trial_says_that_it_would_end_it(machine: Machine, monk
     write_trial(machine, TRIAL._replace(before=None))
     assert len(plan("restore")["steps"]) == 1
     assert read_trial(machine) == TRIAL._replace(before=None)
+
+
+def test_keep_says_which_trial_it_would_end(machine: Machine) -> None:
+    call("keep", "--dry-run", code=66)
+    write_trial(machine, TRIAL)
+    assert plan("keep")["steps"] == ["end the trial of scx_rusty", "keep scx_rusty"]
+    assert read_trial(machine) == TRIAL
+
+
+def test_bench_says_what_it_would_run() -> None:
+    words = ["bench", "--with", "none,scx_rusty", "--with"]
+    found = plan(*words, "scx_rusty --kthreads", "--runs", "3", "--", "true", "a b")
+    assert found["steps"] == [
+        PULLED,
+        "run true 'a b' 3 times under each of none, scx_rusty, scx_rusty --kthreads, after 1 that does not count",
+        "attach again what is attached now, or nothing",
+    ]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, PROGRESSING, ROLLED_BACK, ROLLING_BACK, Rollout
-from schedkit.sked.controller.places import Place, PlaceState, resolve
 from schedkit.sked.controller.progress import Progress, Requests
 from schedkit.sked.controller.rollout import Course, advance
+from schedkit.sked.controller.rollout_nodes import Place, PlaceState, resolve
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 TIMEOUT = timedelta(seconds=20)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from schedkit.errors import ExitCode
+from schedkit.sked.plugin.rollout_text import describe_end, describe_progress, render_list, render_progress
 from schedkit.sked.plugin.rollouts import read_progress
-from schedkit.sked.plugin.telling import describe_end, describe_progress, render_list, render_progress
 from tests.unit.sked_plugin.making import MOMENT, condition, failed_with, make_rollout, make_schedext
 
 READY = condition("Ready", "True", "Ready", "4 of 4 nodes are attached")

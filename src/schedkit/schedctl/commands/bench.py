@@ -15,6 +15,7 @@ from schedkit.errors import ExitCode, NoPermissionError, NotFoundError, UsageErr
 from schedkit.schedctl.completing import complete_schedulers
 from schedkit.schedctl.durations import attach_timeout_option, duration_option
 from schedkit.schedctl.options import Command, output_option, pass_session
+from schedkit.schedctl.planning import dry_run_option, plan_images, show_plan
 from schedkit.schedctl.requests import make_request, parse_order
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.trust_options import trust_options
@@ -78,6 +79,7 @@ MOST_RUNS = 5000
 @click.option("--report", type=click.Path(dir_okay=False), metavar="FILE", help="Write an HTML page as well.")
 @click.argument("command_line", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @trust_options
+@dry_run_option
 @output_option
 @pass_session
 def command(
@@ -96,6 +98,7 @@ def command(
     seed: int | None,
     report: str | None,
     command_line: tuple[str, ...],
+    dry_run: bool,
 ) -> int | None:
     """Run a command under several schedulers in turn, and report which one is better for it.
 
@@ -121,7 +124,12 @@ def command(
     host = session.host
     check_bench(host)
     requests = [make_request(session, order) if order else None for order in orders]
-    entrants = prepare(host, labels, requests, make_verify(session, host.runtimes.chosen))
+    verify = make_verify(session, host.runtimes.chosen)
+    if dry_run:
+        images = plan_images(session, [request for request in requests if request], verify)
+        show_plan(session, images.add(*_describe_runs(work.command, labels, runs, warmup)))
+        return None
+    entrants = prepare(host, labels, requests, verify)
     environment, doubts = _look_at_machine(session, runs)
     seed = secrets.randbits(32) if seed is None else seed
     plan = make_plan(len(entrants), runs, warmup, seed)
@@ -163,6 +171,15 @@ def command(
         Path(report).write_text(render_page(result), encoding="utf-8")
         session.progress.step(f"{report} is written")
     return _end(benched, result)
+
+
+def _describe_runs(words: "Sequence[str]", labels: list[str], runs: int, warmup: int) -> tuple[str, ...]:
+    times = "once" if runs == 1 else f"{runs} times"
+    before = f", after {warmup} that {'does' if warmup == 1 else 'do'} not count" if warmup else ""
+    return (
+        f"run {shlex.join(words)} {times} under each of {', '.join(labels)}{before}",
+        "attach again what is attached now, or nothing",
+    )
 
 
 def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str], list[Order | None]]":

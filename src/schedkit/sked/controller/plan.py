@@ -24,9 +24,9 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
-from schedkit.sked.controller.places import resolve
 from schedkit.sked.controller.quarantine import write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
+from schedkit.sked.controller.rollout_nodes import resolve
 from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_next, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.workloads import ADOPT, CONTROLLER, may_touch

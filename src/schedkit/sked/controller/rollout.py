@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 
 from schedkit.durations import parse_duration
 from schedkit.sked.api.rollout_types import COMPLETE, PAUSE, PAUSED, PROGRESSING, ROLLED_BACK, ROLLING_BACK, Rollout
-from schedkit.sked.controller.places import Moves, Place, Places, PlaceState
 from schedkit.sked.controller.progress import Cause, Progress, Requests
+from schedkit.sked.controller.rollout_nodes import Moves, Place, Places, PlaceState
 
 PULL_FAILED = "PullFailed"
 ATTACH_TIMEOUT_SECONDS = 120

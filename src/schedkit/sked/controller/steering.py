@@ -25,7 +25,6 @@ from schedkit.sked.controller.failures import (
     read_node,
 )
 from schedkit.sked.controller.objects import Node, Pod
-from schedkit.sked.controller.places import Place, PlaceState
 from schedkit.sked.controller.progress import Requests
 from schedkit.sked.controller.pulls import PULL, PullPod, judge_pull, make_pull_pod, name_pull_pod
 from schedkit.sked.controller.rolling import (
@@ -38,6 +37,7 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import ATTACH_TIMEOUT_SECONDS, Course, advance
+from schedkit.sked.controller.rollout_nodes import Place, PlaceState
 from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key

@@ -15,9 +15,9 @@ from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import HasMetadata, Key
 from schedkit.sked.plugin.objects import NODES, REPORTS, SCHEDEXTS, ClusterNode
 from schedkit.sked.plugin.output import now
+from schedkit.sked.plugin.rollout_text import advise, describe_end, describe_failure, describe_progress
 from schedkit.sked.plugin.rollouts import ENDS, RolloutProgress, list_claims, read_progress
 from schedkit.sked.plugin.session import PluginSession, attempt
-from schedkit.sked.plugin.telling import advise, describe_end, describe_failure, describe_progress
 from schedkit.unknown import Unknown
 
 # So long a finished rollout is watched for a request that the operator has not taken up: it may be one it ignores.

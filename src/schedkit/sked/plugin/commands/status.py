@@ -58,8 +58,8 @@ def _follow(name: str, timeout: float | None) -> int:
 
 def _show_one(name: str, output: str) -> int:
     from schedkit.sked.plugin.output import now, show
+    from schedkit.sked.plugin.rollout_text import render_progress
     from schedkit.sked.plugin.rollouts import read_progress
-    from schedkit.sked.plugin.telling import render_progress
 
     progress = read_progress(run(lambda session: session.fetch_resource(name)))
     show(output, "schedExts", [progress], lambda: render_progress(progress, now()))
@@ -69,8 +69,8 @@ def _show_one(name: str, output: str) -> int:
 def _show_all(everywhere: bool, output: str) -> int:
     from schedkit.sked.plugin.listing import list_resources
     from schedkit.sked.plugin.output import now, show
+    from schedkit.sked.plugin.rollout_text import render_list
     from schedkit.sked.plugin.rollouts import read_progress
-    from schedkit.sked.plugin.telling import render_list
 
     found = [
         read_progress(resource) for resource in run(lambda session: list_resources(session, everywhere=everywhere))
