@@ -249,7 +249,7 @@ def test_keep_says_which_trial_it_would_end(machine: Machine) -> None:
 
 
 def test_bench_says_what_it_would_run() -> None:
-    words = ["bench", "--with", "none,scx_rusty", "--with"]
+    words = ["bench", "--allow-unsigned", "--with", "none,scx_rusty", "--with"]
     found = plan(*words, "scx_rusty --kthreads", "--runs", "3", "--", "true", "a b")
     assert found["steps"] == [
         PULLED,
