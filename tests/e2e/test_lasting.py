@@ -91,13 +91,10 @@ def test_enabled_scheduler_is_there_after_a_reboot_without_its_registry_and_afte
     document = schedctl.read("enable scx_fifo")
     assert document["enabled"]["verified"].startswith("key SHA256:")
     assert machine.run("systemd-analyze verify schedkit.service 2>&1", timeout=SECONDS).stdout == ""
-    schedctl.run("trial scx_stubborn --for 1h")
-    assert read_slot(machine) == Slot("enabled", "schedkit_stubborn")
     machine.run("systemctl disable lab-registry.service", timeout=SECONDS)
     reboot(machine)
     assert machine.run("systemctl is-active lab-registry.service || true").stdout.strip() == "inactive"
     wait_for_slot(machine, Slot("enabled", FIFO))
-    assert "no trial is under way" in schedctl.run("keep", code=66).stderr
     for number in range(2, 12):
         machine.run("systemctl reset-failed schedkit.service")  # a person who kills so often is not to reach the limit
         machine.run("kill -9 $(pgrep -x scx_fifo)")
