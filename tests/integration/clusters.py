@@ -1,6 +1,7 @@
 """Control planes that tests share, and what is read from them without a program for each look."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,7 @@ from lab.cluster import Cluster
 from lab.kube import Binaries
 from lab.session import remove_run, run_folder
 from lab.store import Store
-from lab.waiting import NotYetError
+from lab.waiting import NotYetError, wait_for
 
 PATHS = {
     "clusterrole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -60,3 +61,16 @@ def read_objects(cluster: Cluster, kind: str, namespace: str = "", labels: str =
         raise NotYetError(f"{path} is not served")
     items: list[dict[str, Any]] = found["items"]
     return items
+
+
+def wait_until_gone(cluster: Cluster, *definitions: str) -> None:
+    """Until definitions that were deleted are gone. The server looks again ever later, or when one has changed."""
+
+    def probe() -> bool:
+        left = cluster.kubectl("get", "crd", *definitions, "--ignore-not-found", "-o", "name").stdout.split()
+        for name in left:
+            words = (name, f"example.com/reminded={time.monotonic()}", "--overwrite")
+            cluster.kubectl("annotate", *words, check=False)
+        return not left
+
+    wait_for("the definitions to go", probe, 240, interval=2.0)

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from lab.cluster import Cluster
 from lab.waiting import NotYetError, wait_for
+from tests.integration.clusters import wait_until_gone
 from tests.integration.sked_deploy.tools import make_token, patch_node, wait_for_node_policy
 from tests.integration.sked_helm.tools import (
     CHART,
@@ -59,18 +59,10 @@ def namespace(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
     cluster.kubectl("delete", "secrets", "-n", NAMESPACE, "-l", "owner=helm")  # releases that a failed test left
     cluster.kubectl("delete", "crd", CRD, REPORTS, "--ignore-not-found", "--wait=false")
-    wait_for("the definitions to go", lambda: not remind_of_definitions(cluster), 240, interval=2.0)
+    wait_until_gone(cluster, CRD, REPORTS)
     for kind, name in fetch_ours(cluster):
         cluster.kubectl("delete", kind, name, "-n", NAMESPACE)
     wait_for("pods to go", lambda: not fetch_pods(cluster), 30)
-
-
-def remind_of_definitions(cluster: Cluster) -> list[str]:
-    """Definitions that are still there. After a failure the server looks again ever later, or when one has changed."""
-    left = list_definitions(cluster)
-    for name in left:
-        cluster.kubectl("annotate", name, f"example.com/reminded={time.monotonic()}", "--overwrite", check=False)
-    return left
 
 
 def fetch_ours(cluster: Cluster) -> set[tuple[str, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.components import API_SERVER
 from lab.waiting import wait_for
-from tests.integration.clusters import read_api
+from tests.integration.clusters import read_api, wait_until_gone
 from tests.integration.sked_plugin.plugin import CRDS, ROOT, SERVED, SLOT, Plugin, install
 
 STALL = {"revision": "web-bbbbbbbbbb", "node": "node-2", "reason": "Ejected", "message": "runnable task stall"}
@@ -27,7 +27,8 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> str:
 
 
 def test_cluster_without_sked_is_told_so(plugin: Plugin) -> None:
-    plugin.cluster.kubectl("delete", "-k", str(CRDS), "--wait=true")
+    plugin.cluster.kubectl("delete", "-k", str(CRDS), "--wait=false")
+    wait_until_gone(plugin.cluster, "schedexts.sked.schedkit.io", "schedextnodes.sked.schedkit.io")
     try:
         wait_for("the kind to be gone", lambda: read_api(plugin.cluster, SERVED) is None, 60)
         for words in (["status"], ["status", "web"], ["nodes"], ["pause", "web"]):
