@@ -4,7 +4,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from enum import StrEnum
 from typing import NamedTuple
 
 from schedkit.errors import NoAnswerError, UnavailableError, needs_root
@@ -21,25 +20,17 @@ from schedkit.unknown import Unknown
 _OCCUPIED = (State.ENABLED, State.ENABLING, State.DISABLING)
 
 
-class WaitCondition(StrEnum):
-    """What can be waited for."""
-
-    ATTACHED = "attached"
-    DETACHED = "detached"
-    EJECTED = "ejected"
-
-
 class Waited(NamedTuple):
     """How a wait ended."""
 
-    condition: WaitCondition
+    condition: EventKind
     kernel: KernelState | None  # None for an ejection: what is attached after it does not matter
     event: KernelEvent | None  # only for an ejection
     seconds: float
 
 
 def wait_for(
-    machine: Machine, look: Callable[[], Observed], condition: WaitCondition, which: str | None, timeout: float | None
+    machine: Machine, look: Callable[[], Observed], condition: EventKind, which: str | None, timeout: float | None
 ) -> Waited:
     """Return when the kernel is in that state; NoAnswerError after `timeout` seconds (None: never).
 
@@ -48,7 +39,7 @@ def wait_for(
     """
     begun = time.monotonic()
     seconds = math.inf if timeout is None else timeout
-    if condition is WaitCondition.EJECTED:
+    if condition is EventKind.EJECTED:
         event = _wait_ejected(machine, look, which, begun + seconds)
         if event:
             return Waited(condition, None, event, time.monotonic() - begun)
@@ -72,13 +63,13 @@ def is_meant(which: str | None, ops: str, managed: Managed | None) -> bool:
 
 
 def _wait_state(
-    machine: Machine, look: Callable[[], Observed], condition: WaitCondition, which: str | None, seconds: float
+    machine: Machine, look: Callable[[], Observed], condition: EventKind, which: str | None, seconds: float
 ) -> KernelState | None:
     is_it = _Attached(look, which)
 
     def done(kernel: KernelState) -> bool:
         check_supported(kernel)
-        if condition is WaitCondition.ATTACHED:
+        if condition is EventKind.ATTACHED:
             return is_it(kernel)
         if isinstance(kernel.state, Unknown):
             return False

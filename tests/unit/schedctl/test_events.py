@@ -13,7 +13,7 @@ from schedkit.host import events as host_events
 from schedkit.host import managed, waiting
 from schedkit.host.events import EventKind, KernelEvent, Owner
 from schedkit.host.machine import Machine
-from schedkit.host.waiting import WaitCondition, Waited
+from schedkit.host.waiting import Waited
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes import drivers
 from schedkit.schedctl import session as sessions
@@ -101,26 +101,26 @@ def test_not_following_needs_a_past(runtime: FakeRuntime) -> None:
 
 
 def test_conditions_on_the_command_line_are_the_hosts() -> None:
-    assert tuple(WaitCondition) == import_module("schedkit.schedctl.commands.wait").CONDITIONS
+    assert tuple(EventKind) == import_module("schedkit.schedctl.commands.wait").CONDITIONS
 
 
 def test_wait_tells_what_came(runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = note(monkeypatch, waiting, "wait_for", Waited(WaitCondition.ATTACHED, KERNEL, None, 1.25))
+    asked = note(monkeypatch, waiting, "wait_for", Waited(EventKind.ATTACHED, KERNEL, None, 1.25))
     assert call("wait").stdout == "rusty_1.1.4 is attached, after 1.2 s\n"
     document = read("wait", "scx_rusty", "--timeout", "10s")
     assert (document["condition"], document["seconds"], document["event"]) == ("attached", 1.25, None)
     assert [one[2:5] for one in asked] == [
-        (WaitCondition.ATTACHED, None, None),
-        (WaitCondition.ATTACHED, "scx_rusty", 10.0),
+        (EventKind.ATTACHED, None, None),
+        (EventKind.ATTACHED, "scx_rusty", 10.0),
     ]
 
 
 @pytest.mark.parametrize(
     ("words", "waited", "text"),
     [
-        ([], Waited(WaitCondition.DETACHED, KernelState(State.DISABLED), None, 0.5), "no scheduler is attached"),
-        (["rusty"], Waited(WaitCondition.DETACHED, KernelState(State.DISABLED), None, 0.5), "rusty is not attached"),
-        ([], Waited(WaitCondition.EJECTED, None, WENT, 0.5), "2026-01-02T03:04:05Z  ejected"),
+        ([], Waited(EventKind.DETACHED, KernelState(State.DISABLED), None, 0.5), "no scheduler is attached"),
+        (["rusty"], Waited(EventKind.DETACHED, KernelState(State.DISABLED), None, 0.5), "rusty is not attached"),
+        ([], Waited(EventKind.EJECTED, None, WENT, 0.5), "2026-01-02T03:04:05Z  ejected"),
     ],
 )
 def test_wait_for_an_end_tells_that(
@@ -148,7 +148,7 @@ def test_wait_for_a_name_that_nobody_knows_is_an_error(which: str, runtime: Fake
 def test_wait_for_a_container_or_a_scheduler_of_the_catalog(
     which: str, runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    note(monkeypatch, waiting, "wait_for", Waited(WaitCondition.ATTACHED, KERNEL, None, 0.1))
+    note(monkeypatch, waiting, "wait_for", Waited(EventKind.ATTACHED, KERNEL, None, 0.1))
     call("wait", which)
 
 

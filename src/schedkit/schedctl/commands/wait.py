@@ -48,13 +48,14 @@ def command(session: Session, id: str | None, condition: str, timeout: float | N
     beginning of a container ID; NAME is the name of a container or of a scheduler, also of one that schedctl does not
     manage. Defaults to any scheduler.
     """
-    from schedkit.host.waiting import WaitCondition, wait_for
+    from schedkit.host.events import EventKind
+    from schedkit.host.waiting import wait_for
 
     if id == "":
         raise UsageError("the name is empty", hint="leave it out to wait for any scheduler")
     if id is not None:
         _check_known(session, id)
-    waited = wait_for(session.machine, session.observe, WaitCondition(condition), id, timeout)
+    waited = wait_for(session.machine, session.observe, EventKind(condition), id, timeout)
     session.output.show(lambda: _fields(waited), lambda: _text(waited, id))
 
 
