@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from schedkit.sked.api.rollout_types import COMPLETE, PAUSED, PROGRESSING, ROLLED_BACK, ROLLING_BACK, Rollout
-from schedkit.sked.controller.progress import Progress, Requests
+from schedkit.sked.controller.progress import Cause, Progress, Requests
 from schedkit.sked.controller.rollout import Course, advance
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState, resolve
 
@@ -254,6 +254,28 @@ def test_failure_of_the_canary_brings_the_stable_revision_back_and_touches_nobod
     simulation.pass_time(300)
     assert simulation.progress.phase == ROLLED_BACK
     assert not simulation.having(V2)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "phase"), [(1, ROLLING_BACK), (TIMEOUT.seconds - 1, ROLLING_BACK), (TIMEOUT.seconds, ROLLED_BACK)]
+)
+@pytest.mark.parametrize(
+    ("state", "skipped"), [(PlaceState.FAILED, False), (PlaceState.UNKNOWN, False), (PlaceState.FAILED, True)]
+)
+def test_node_that_was_brought_back_is_waited_for_until_its_kernel_has_it_or_its_time_is_over(
+    state: PlaceState, skipped: bool, seconds: int, phase: str
+) -> None:
+    asked = ask(steps=[{"nodes": 1}], attachTimeoutSeconds=TIMEOUT.seconds)
+    progress = Progress(V1, V2, ROLLING_BACK, 0, NOW, Cause(V2, "n0", "Ejected", "it left the kernel", NOW))
+    back = Place("n0", V1, state, skipped=skipped, ready=True, given_at=NOW)
+    rest = Place("n1", V1, PlaceState.WORKING, attached_at=NOW, given_at=NOW)
+    course = advance(asked, progress, V2, [back, rest], Requests(), NOW + timedelta(seconds=seconds))
+    assert course.progress.phase == phase
+    if phase == ROLLING_BACK:
+        assert course.again == NOW + TIMEOUT
+        assert course.message.startswith("1 node left to bring back")
+        well = replace(back, state=PlaceState.WORKING, attached_at=NOW)
+        assert advance(asked, progress, V2, [well, rest], Requests(), NOW).progress.phase == ROLLED_BACK
 
 
 def test_with_pause_it_stops_where_it_failed_and_another_try_begins_with_a_new_start() -> None:

@@ -15,7 +15,6 @@ from schedkit.sked.controller.progress import Cause, Progress, Requests
 from schedkit.sked.controller.rollout_nodes import Moves, Place, Places, PlaceState
 
 PULL_FAILED = "PullFailed"
-ATTACH_TIMEOUT_SECONDS = 120
 NO_ROLLOUT = Rollout()
 
 
@@ -126,14 +125,13 @@ class _Judge:
             return self._to(progress, PAUSED), told
         places = self._places
         left = [place for place in places.open if places.is_to_leave(place, progress)]
-        back = [place for place in places.open if place.revision == progress.current]
-        # Who had the stable one and did not work with it before is not waited for: it may never do.
-        waiting = [place for place in back if place.state is PlaceState.STARTING] if progress.current else []
+        back = [place for place in places.all if place.revision == progress.current]
+        waiting = list(filter(places.is_awaited, back)) if progress.current else []
         if self._requests.paused and progress.phase != ROLLED_BACK:
             return self._to(progress, ROLLING_BACK), f"spec.paused is true; {told}"
         if left or (waiting and progress.phase != ROLLED_BACK):
             to = f"to {progress.current}" if progress.current else "off the nodes"
-            return self._to(progress, ROLLING_BACK), f"{_count(len(left))} left to bring back {to}; {told}"
+            return self._to(progress, ROLLING_BACK), f"{_count(len(left + waiting))} left to bring back {to}; {told}"
         return self._to(progress, ROLLED_BACK), told
 
     def _judge_retry(self, progress: Progress) -> tuple[Progress, str]:
@@ -217,6 +215,8 @@ class _Judge:
                 for place in places.open
                 if places.has_target(place) and place.attached_at and not places.has_settled(place)
             ]
+        if progress.phase == ROLLING_BACK:
+            times += [until for place in places.all if (until := places.find_patience_end(place))]
         if until := self._find_pause_end(progress):
             times.append(until)
         return min((time for time in times if time > self._now), default=None)

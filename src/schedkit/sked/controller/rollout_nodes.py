@@ -11,6 +11,7 @@ from schedkit.sked.api.rollout_types import PAUSED, ROLLED_BACK, ROLLING_BACK, R
 from schedkit.sked.controller.progress import Progress
 
 MIN_ATTACHED_SECONDS = 60
+ATTACH_TIMEOUT_SECONDS = 120
 
 
 class PlaceState(StrEnum):
@@ -61,6 +62,12 @@ def resolve(asked: int | str | None, total: int) -> int:
     return max(1, 1 if asked is None else asked)
 
 
+def read_timeout(asked: Rollout | None) -> timedelta:
+    """How long a node has to attach what it was given."""
+    seconds = asked.attach_timeout_seconds if asked else None
+    return timedelta(seconds=ATTACH_TIMEOUT_SECONDS if seconds is None else seconds)
+
+
 class Places:
     """All nodes of a rollout to `target`, at one look."""
 
@@ -73,6 +80,7 @@ class Places:
         self.most = resolve(asked.max_unavailable, len(self.open))  # that may be without a scheduler at a time
         least = asked.min_attached_seconds
         self.least = timedelta(seconds=MIN_ATTACHED_SECONDS if least is None else least)
+        self._timeout = read_timeout(asked)
 
     def has_target(self, place: Place) -> bool:
         """Whether a node was given the revision that the rollout is to bring to all."""
@@ -120,6 +128,21 @@ class Places:
         if progress.current:
             return place.revision != progress.current
         return self.has_target(place) and not _has_scheduler(place)
+
+    def find_patience_end(self, place: Place) -> datetime | None:
+        """Until when a node that was brought back is waited for even though it failed, is skipped or nobody can tell.
+
+        What was ejected may attach once more before its pod is gone, and the kernel refuses the next one until then.
+        """
+        if place.state is PlaceState.WORKING or place.quarantined or place.given_at is None:
+            return None
+        until = place.given_at + self._timeout
+        return until if until > self._now else None
+
+    def is_awaited(self, place: Place) -> bool:
+        """Whether a node that was brought back may yet attach what it has; not one that has not worked for long."""
+        is_starting = place.state is PlaceState.STARTING and not place.skipped
+        return is_starting or self.find_patience_end(place) is not None
 
     def assign(self, progress: Progress, *, paused: bool) -> Moves:
         """The revision of each node: what it has, or another one, and no more at a time than may be without.

@@ -36,8 +36,8 @@ from schedkit.sked.controller.rolling import (
     read_status,
     tell_progress,
 )
-from schedkit.sked.controller.rollout import ATTACH_TIMEOUT_SECONDS, Course, advance
-from schedkit.sked.controller.rollout_nodes import Place, PlaceState
+from schedkit.sked.controller.rollout import Course, advance
+from schedkit.sked.controller.rollout_nodes import Place, PlaceState, read_timeout
 from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
@@ -255,9 +255,9 @@ class Steering:
         if puller is None or fault is None:
             return replace(place, pulled=puller is not None)
         since = parse_time(puller.metadata.creation_timestamp) or now
-        late = now >= since + _read_timeout(claim)
+        late = now >= since + read_timeout(claim.rollout)
         unpullable = (fault or "it takes too long") if late else ""
-        return replace(place, pulled=False, unpullable=unpullable, failed_at=since + _read_timeout(claim))
+        return replace(place, pulled=False, unpullable=unpullable, failed_at=since + read_timeout(claim.rollout))
 
     def _find_quarantined(self, claim: Claim) -> list[Place]:
         """The nodes where a revision failed so often that they are left without a scheduler."""
@@ -365,7 +365,7 @@ def _make_place(
     given_at = (None if pod and is_waiting(pod) else read_birth(pod)) or seen.given_at
     # A node that was well, or that started again, is given the whole time again: a reboot is nobody's failure.
     began = (given_at, min(read_start(pod) or given_at, now), seen.well_at or given_at)
-    failed_at = max(began) + _read_timeout(claim)
+    failed_at = max(began) + read_timeout(claim.rollout)
     state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
     if failure:
         message = failure.message
@@ -392,8 +392,3 @@ def _make_place(
         message=message,
         labels=node.metadata.labels,
     )
-
-
-def _read_timeout(claim: Claim) -> timedelta:
-    asked = claim.rollout.attach_timeout_seconds if claim.rollout else None
-    return timedelta(seconds=ATTACH_TIMEOUT_SECONDS if asked is None else asked)
