@@ -30,6 +30,7 @@ class PlainRollout:
     session: aiohttp.ClientSession
     revision: Json
     most: int
+    pulls: bool = True  # whether the image is brought to each node first; who goes back has it
     _happened: defaultdict[tuple[str, str], asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     _attached_before: dict[str, int] = field(default_factory=dict)
 
@@ -57,13 +58,17 @@ class PlainRollout:
         return make_slot(Key(NAMESPACE, self.revision["metadata"]["name"]))
 
     async def _prepare(self, node: str) -> None:
+        if self.pulls:
+            await self._pull(node)
+        await self._label(node, {NEXT: self._slot})
+        await self._happened[WAITS, node].wait()
+
+    async def _pull(self, node: str) -> None:
         pod = make_pull_pod(msgspec.convert(self.revision, DaemonSet), node)
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
         await send(self.session, "POST", path, msgspec.to_builtins(pod), "application/json")
         await self._happened[PULLED, node].wait()
         await send(self.session, "DELETE", f"{path}/{pod.metadata.name}", {}, "application/json")
-        await self._label(node, {NEXT: self._slot})
-        await self._happened[WAITS, node].wait()
 
     async def _give(self, node: str) -> None:
         await self._label(node, {SLOT: self._slot, NEXT: None})

@@ -65,7 +65,10 @@ class Scene:
     by_reports: IdleCounter
 
 
-async def measure_rollouts(cluster: Cluster, session: aiohttp.ClientSession, manager: Process, size: int) -> None:
+async def measure_rollouts(
+    cluster: Cluster, session: aiohttp.ClientSession, manager: Process, size: int, *, daemonset: bool
+) -> None:
+    """Roll out and back with the operator, then by a plain loop; and before, if asked for, with a DaemonSet alone."""
     await asyncio.to_thread(kwok.add_nodes, cluster, size, timeout=1800)
     await spread((create_report(session, number) for number in range(size)), WORKERS)
     await spread((report(session, number, DISABLED) for number in range(size)), WORKERS)
@@ -73,25 +76,26 @@ async def measure_rollouts(cluster: Cluster, session: aiohttp.ClientSession, man
     await _wait_daemonset(session, f"{DAEMONSETS.format('default')}/sked-agent", size)
     show("load of this host before, 1 minute", f"{os.getloadavg()[0]:.2f}")
     scene = Scene(session, manager, size, IdleCounter(session, size), IdleCounter(session, size))
-    await _roll_plain(scene, V1)
-    alone = await _roll_plain(scene, V2)
-    show(f"{size} nodes, a DaemonSet alone: seconds", f"{alone:.0f}")
+    if daemonset:
+        await _roll_plain(scene, V1)
+        alone = await _roll_plain(scene, V2)
+        show(f"{size} nodes, a DaemonSet alone: seconds", f"{alone:.0f}")
     kernels = PlayedKernels(session)
     async with asyncio.TaskGroup() as group:
         played = (kernels.run(), scene.by_pods.watch_pods(), scene.by_reports.watch_reports())
         tasks = [group.create_task(one) for one in played]
-        await _wait_idle(scene, 0)
-        plain = await _roll_plain(scene, V3)
-        _tell(scene, "a DaemonSet, nodes report", plain)
-        await send(session, "DELETE", f"{PLAIN}/plain", {}, "application/json")
+        if daemonset:
+            await _wait_idle(scene, 0)
+            _tell(scene, "a DaemonSet, nodes report", await _roll_plain(scene, V3))
+            await send(session, "DELETE", f"{PLAIN}/plain", {}, "application/json")
         await _wait_idle(scene, size)
-        await _measure_operator(cluster, scene, kernels, alone, plain)
+        await _measure_operator(cluster, scene, kernels)
         for task in tasks:
             task.cancel()
     show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
 
 
-async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKernels, alone: float, plain: float) -> None:
+async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKernels) -> None:
     manager = scene.manager
     manager.start(cluster.admin_kubeconfig)
 
@@ -104,30 +108,32 @@ async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKerne
 
     await until("the manager to serve its metrics", serves)
     await manager.settle()
-    first = await _measure(scene, "first revision", V1, "Complete")
+    await _measure(scene, "first revision", V1, "Complete")
     second = await _measure(scene, "second revision", V2, "Complete")
-    show("ratio second revision / DaemonSet alone", f"{second / alone:.2f}")
-    show("ratio second revision / DaemonSet, nodes report", f"{second / plain:.2f}")
-    show("ratio first revision / DaemonSet alone", f"{first / alone:.2f}")
     kernels.refuse(V3, scene.size // 2)
     await _measure(scene, "third revision, until it fails", V3, "RollingBack")
+    async with scene.session.get(f"{SCHEDEXTS}/everywhere") as answer:
+        found: Json = await answer.json()
+    count: int = found["status"]["pools"][0]["rollout"]["nodes"]["updated"]
+    show(f"{scene.size} nodes, third revision: nodes that have it", str(count))
     back = await _measure(scene, "back from it", V3, "RolledBack")
-    show("ratio back / half of DaemonSet alone", f"{back / alone * 2:.2f}")
     manager.stop()
-    same = await _measure_same_pods(scene)
-    show("ratio second revision / a plain loop that makes the same pods", f"{second / same:.2f}")
-    show("ratio back / half of that", f"{back / same * 2:.2f}")
+    # The same by a loop: all nodes to the first revision; as many as went back to the second, whose image is there.
+    plain = await _move(scene, "all nodes by a plain loop", V1, scene.size, pulls=True)
+    plain_back = await _move(scene, f"{count} nodes back by a plain loop", V2, count, pulls=False)
+    show("ratio second revision / a plain loop that makes the same pods", f"{second / plain:.2f}")
+    show("ratio back / a plain loop back", f"{back / plain_back:.2f}")
 
 
-async def _measure_same_pods(scene: Scene) -> float:
-    """The nodes are moved once more, from the second revision to the first, by a loop that knows where it goes."""
-    revision = await fetch_revision(scene.session, V1)
+async def _move(scene: Scene, what: str, image: str, count: int, *, pulls: bool) -> float:
+    """Move nodes by a loop that knows where it goes."""
+    revision = await fetch_revision(scene.session, image)
     _restart(scene)
     began = time.monotonic()
-    nodes = [f"kwok-{number:04}" for number in range(scene.size)]
-    await PlainRollout(scene.session, revision, scene.size // 10).run(nodes)
+    nodes = [f"kwok-{number:04}" for number in range(count)]
+    await PlainRollout(scene.session, revision, scene.size // 10, pulls).run(nodes)
     seconds = time.monotonic() - began
-    _tell(scene, "a plain loop that makes the same pods", seconds)
+    _tell(scene, what, seconds)
     return seconds
 
 

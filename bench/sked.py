@@ -335,7 +335,7 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: 
 
             controller = kwok.Kwok.start(cluster, kwok_artefact, stages=make_stages(cluster, kwok_artefact))
             try:
-                await measure_rollouts(cluster, session, manager, size)
+                await measure_rollouts(cluster, session, manager, size, daemonset="daemonset" in parts)
             finally:
                 manager.stop()
                 controller.stop()
@@ -377,6 +377,7 @@ def main() -> None:
     parser.add_argument("--reports", action="store_true", help="measure with reports of 1,000 and 5,000 nodes only")
     parser.add_argument("--rollouts", action="store_true", help="measure a rollout with reports and a way back only")
     parser.add_argument("--size", type=int, default=ROLLOUT_NODES, help="nodes of --rollouts (default: %(default)s)")
+    parser.add_argument("--daemonset", action="store_true", help="--rollouts: measure a DaemonSet's own update too")
     asked = parser.parse_args()
     chosen = {
         "cold start": asked.cold_start,
@@ -384,6 +385,7 @@ def main() -> None:
         "rollout": asked.rollout,
         "reports": asked.reports,
         "rollouts": asked.rollouts,
+        "daemonset": asked.daemonset,
     }
     parts = {part for part in chosen if chosen[part]} or {"cold start", "nodes"}
     store = open_store()

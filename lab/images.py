@@ -190,10 +190,10 @@ def build(
         return (folder / "digest").read_text().strip()
 
 
-def copy(store: Store, tag: str, *, source: str, destination: str) -> None:
-    """Copy an image from one registry on loopback to another."""
+def copy(store: Store, tag: str, *, source: str, destination: str, new_tag: str = "") -> None:
+    """Copy an image from one registry on loopback to another, or to another name."""
     words = ["skopeo", "copy", "--quiet", "--src-tls-verify=false", "--dest-tls-verify=false"]
-    words += [f"docker://{registry}/{tag}" for registry in (source, destination)]
+    words += [f"docker://{source}/{tag}", f"docker://{destination}/{new_tag or tag}"]
     done = subprocess.run(rooms.enter(store.path(rooms.TOOLS), words), capture_output=True, text=True, check=False)
     if done.returncode:
         raise LabError(f"copying {tag} failed: {done.stderr.strip()}")

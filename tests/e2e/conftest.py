@@ -9,7 +9,7 @@ from lab.errors import GuestError
 from lab.machine import Machine
 from lab.process import Result
 
-LONGEST = ("test_sked.py", "test_lasting.py", "test_schedctl.py", "test_schedctl_reading.py")
+LONGEST = ("test_rollouts.py", "test_lasting.py", "test_sked.py", "test_schedctl.py", "test_schedctl_reading.py")
 ATTACH_SECONDS = 240  # an emulated machine beside others is slow; what comes sooner is not waited for
 FIXTURES = "/opt/fixtures"
 LOG = "/run/fixture.log"

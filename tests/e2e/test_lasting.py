@@ -17,6 +17,7 @@ from tests.e2e.runtimes import REGISTRY
 from tests.e2e.schedctl import SECONDS, Schedctl
 
 FIFO, FIFO2, STUBBORN = "schedkit_fifo", "schedkit_fifo2", "schedkit_stubborn"
+FEW = Path("/etc/systemd/system/schedkit.service.d/few.conf")
 UNITS = "find /etc/systemd/system /run/systemd -name 'schedkit*'"
 
 
@@ -117,12 +118,29 @@ def test_enabled_scheduler_is_there_after_a_reboot_without_its_registry_and_afte
     assert "schedkit" not in machine.run("systemctl list-units --all --plain --no-legend").stdout
 
 
-def test_scheduler_that_stalls_again_and_again_is_given_up_and_status_says_so(schedctl: Schedctl) -> None:
+@pytest.mark.parametrize(
+    ("command", "unit", "key", "told"),
+    [
+        (
+            "run scx_stall --restart on-failure:1 -- 5",
+            "schedkit-run.service",
+            "restarted",
+            "is not started again any more",
+        ),
+        ("enable scx_stall -- 5", "schedkit.service", "enabled", "is enabled and does not run"),
+    ],
+)
+def test_scheduler_that_stalls_again_and_again_is_given_up_and_status_says_so(
+    schedctl: Schedctl, command: str, unit: str, key: str, told: str
+) -> None:
     machine = schedctl.machine
-    schedctl.run("run scx_stall --restart on-failure:1 -- 5")
+    if key == "enabled":  # five more stalls would take minutes here: one more, as an administrator would say it
+        few = f"mkdir -p {FEW.parent} && printf '[Unit]\\nStartLimitBurst=2\\n' >{FEW}"
+        machine.run(few, timeout=SECONDS)
+    schedctl.run(command)
 
     def probe() -> bool:
-        state = machine.run("systemctl is-failed schedkit-run.service || true", timeout=SECONDS).stdout.strip()
+        state = machine.run(f"systemctl is-failed {unit} || true", timeout=SECONDS).stdout.strip()
         if state != "failed":
             raise NotYetError(f"{state}: {machine.run('journalctl -n 10 -o cat --no-pager').stdout}")
         return True
@@ -130,13 +148,13 @@ def test_scheduler_that_stalls_again_and_again_is_given_up_and_status_says_so(sc
     wait_for("systemd to give up", probe, 2 * SECONDS, interval=1)
     assert read_slot(machine) == Slot("disabled", "")
     status = schedctl.read("status")
-    assert (status["restarted"]["state"], status["restarted"]["exit_code"]) == ("failed", 12)
-    assert (
-        "scx_stall is not started again any more: systemd gave up on it (exit code 12, EJECTED)"
-        in (status["explanation"])
-    )
-    assert status["remedy"] == "journalctl -u schedkit-run.service"
-    assert "the kernel ejected" in machine.run("journalctl -u schedkit-run -o cat --no-pager").stdout
+    assert (status[key]["state"], status[key]["exit_code"]) == ("failed", 12)
+    assert f"scx_stall {told}: systemd gave up on it (exit code 12, EJECTED)" in status["explanation"]
+    assert status["remedy"] == f"journalctl -u {unit}"
+    assert "the kernel ejected" in machine.run(f"journalctl -u {unit} -o cat --no-pager").stdout
+    if key == "enabled":
+        schedctl.run("disable")
+        machine.run(f"rm -r {FEW.parent}")
 
 
 def test_trial_goes_back_though_everything_is_killed_and_at_once_when_it_is_ejected(schedctl: Schedctl) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 
 from lab import images
 from lab.cluster import Cluster
-from lab.kernels import NEWEST
 from lab.machine import Machine
 from lab.node import join
 from lab.session import NODE
@@ -400,155 +399,6 @@ def test_manager_is_small(operated: Cluster, node: Machine) -> None:
     used, most = (int(process[name].split()[0]) for name in ("VmRSS", "VmHWM"))
     print(f"manager: {used} kB resident, of that {process['RssAnon']} its own, {most} kB at most")
     assert most < MEMORY_LIMIT_KB // 2, "the limit must leave room for larger clusters"
-
-
-@pytest.fixture(scope="module")
-def newest(store: Store, deployed: Cluster, node: Machine, lab_folder: Path) -> Iterator[Machine]:
-    """A second node with another kernel."""
-    machine = Machine.start(store, lab_folder / "newest", kernel=NEWEST)
-    machine.run(f"echo '{BACK_OFF}' >>/etc/kubernetes/kubelet.yaml")
-    images.copy(store, TAG, source=node.registry, destination=machine.registry)
-    join(machine, deployed, NEWEST.name)
-    yield machine
-    machine.stop()
-
-
-CANARY = {"steps": [{"nodes": 1, "nodeSelector": {"canary": "true"}}, {"pause": {}}]}
-QUICK = {"minAttachedSeconds": 2}
-
-
-def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
-    """Whether the rollout of the newest spec is in a phase."""
-
-    def check(resource: dict[str, Any]) -> bool:
-        status = resource.get("status", {})
-        observed = status.get("observedGeneration") == resource["metadata"]["generation"]
-        return bool(observed and status.get("rollout", {}).get("phase") == phase)
-
-    return check
-
-
-def roll_out(
-    cluster: Cluster, sched: str, phase: str, args: Sequence[str] = (), *, timeout: int = 120
-) -> dict[str, Any]:
-    """Ask for an image by a rollout whose first step is the canary, and wait for a phase; how the rollout stands."""
-    rollout = CANARY | QUICK | {"attachTimeoutSeconds": timeout}
-    apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=rollout))
-    found = wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4)
-    stands: dict[str, Any] = found["status"]["pools"][0]["rollout"]
-    return stands
-
-
-def find_uids(cluster: Cluster) -> dict[str, str]:
-    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in fetch_pods(cluster, "default")}
-
-
-def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
-    operated: Cluster, node: Machine, request: pytest.FixtureRequest
-) -> None:
-    operated.kubectl("label", "node", NODE, "canary=true")
-    apply(operated, make_schedext("rolled", sched=FIRST))
-    wait_object(operated, "schedext", "rolled", has("Ready", "True", "Ready"))
-    before = find_uids(operated)
-    roll_out(operated, FIRST, "Complete")
-    assert find_uids(operated) == before, "opting in restarts nothing"
-
-    roll_out(operated, SECOND, "Paused")
-    assert read_slot(node).ops == "schedkit_fifo2"
-    newest: Machine = request.getfixturevalue("newest")
-    wait_attached(newest, "schedkit_fifo")
-    assert read_slot(newest).ops == "schedkit_fifo", "a node that joins gets the stable one"
-    before = find_uids(operated)
-
-    # The operator is killed while it goes on: its successor knows how far it was.
-    operated.kubectl("annotate", "schedext", "rolled", "sked.schedkit.io/promote=once")
-    node.run(f"kill -KILL $(pgrep -of '{MANAGER}')")
-    done = wait_object(operated, "schedext", "rolled", has_phase("Complete"), seconds=ATTACH_SECONDS * 4)
-    rollout = done["status"]["pools"][0]["rollout"]
-    assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
-    assert rollout["nodes"]["attached"] == 2
-    assert rollout["gap"]["medianMilliseconds"] > 0
-    assert find_uids(operated)[NODE] == before[NODE], "the canary is done"
-    stable, before = rollout["currentRevision"], find_uids(operated)
-
-    operated.kubectl("label", "node", NODE, "canary-")
-    operated.kubectl("label", "node", NEWEST.name, "canary=true")
-    for name, reasons, words, timeout in (
-        ("scx_stall", ["Ejected"], "left the kernel", 120),
-        # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
-        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120),
-        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45),
-        ("absent", ["PullFailed"], "not found", 20),
-    ):
-        args = ["1"] if name == "scx_stall" else []
-        untouched = find_uids(operated) if name == "absent" else {NODE: before[NODE]}
-        rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args, timeout=timeout)
-        failed = rollout["failedRevision"]
-        print(f"{name}: {failed}")
-        assert failed["node"] == NEWEST.name
-        assert failed["reason"] in reasons
-        assert words in failed["message"]
-        assert rollout["currentRevision"] == stable
-        assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
-        assert untouched.items() <= find_uids(operated).items(), "the other node is never touched"
-    stalled = fetch(operated, "schedext", "rolled")
-    assert stalled
-    assert condition(stalled, "Stalled") == ("True", "RolledBack")
-
-
-def test_two_kernels_of_one_cluster_are_told_apart_and_a_reboot_is_another_boot(
-    operated: Cluster, node: Machine, newest: Machine
-) -> None:
-    def is_told(resource: dict[str, Any]) -> bool:
-        counts = resource.get("status", {}).get("nodes", {})
-        return bool(counts.get("attached") == 1 and counts.get("unfit") == 1)
-
-    def read_boot() -> str:
-        report = fetch(operated, "schedextnode", NEWEST.name)
-        return str(report["status"]["kernel"]["bootID"]) if report else ""
-
-    def has_two(resource: dict[str, Any]) -> bool:
-        return bool(resource.get("status", {}).get("nodes", {}).get("attached") == 2)
-
-    apply(operated, make_schedext("real", sched="localhost:5000/scx_rusty:latest"))
-    told = wait_object(operated, "schedext", "real", is_told, seconds=ATTACH_SECONDS * 5)
-    (failure,) = told["status"]["failures"]
-    assert (failure["node"], failure["reason"]) == (NEWEST.name, "Unfit")
-    assert "kernel.btf_kfuncs" in failure["message"]
-    print(operated.kubectl("get", "scx,scxn", "-o", "wide").stdout)
-    operated.kubectl("delete", "schedext", "real")
-    wait_detached(node)
-
-    apply(operated, make_schedext("fifo", sched=FIRST))
-    wait_object(operated, "schedext", "fifo", has_two)
-    before = read_boot()
-    newest.reboot()
-    join(newest, operated, NEWEST.name)
-    wait_for("the report of the new boot", lambda: read_boot() not in ("", before), ATTACH_SECONDS * 3)
-    wait_object(operated, "schedext", "fifo", lambda found: has_two(found) and has("Ready", "True", "Ready")(found))
-    wait_attached(newest, "schedkit_fifo")
-
-
-def test_node_whose_kernel_keeps_ejecting_is_left_alone_until_it_is_lifted(
-    operated: Cluster, node: Machine, newest: Machine
-) -> None:
-    def is_quarantined(report: dict[str, Any]) -> bool:
-        return "quarantine" in report["status"]
-
-    only = {"kubernetes.io/hostname": NEWEST.name}
-    asked = {"afterEjections": 2, "within": "10m"}
-    apply(
-        operated,
-        make_schedext("stall", sched="localhost:5000/scx_stall:v1", args=["1"], nodeSelector=only, quarantine=asked),
-    )
-    report = wait_object(operated, "schedextnode", NEWEST.name, is_quarantined, seconds=ATTACH_SECONDS * 4)
-    assert report["status"]["quarantine"]["schedExt"] == "default/stall"
-    wait_for("the pod to go", lambda: not fetch_pods(operated, "default"), ATTACH_SECONDS)
-    assert read_slot(newest).state == "disabled"
-    told = wait_object(operated, "schedext", "stall", has("Degraded", "True", "Quarantined"))
-    assert told["status"]["nodes"]["quarantined"] == 1
-    operated.kubectl("annotate", "node", NEWEST.name, "sked.schedkit.io/quarantine-")
-    wait_for("the pod to come back", lambda: fetch_pods(operated, "default"), ATTACH_SECONDS)
 
 
 def test_undeploy_gives_the_kernel_back(deployed: Cluster, node: Machine, clone: Clone) -> None:

@@ -91,7 +91,7 @@ def read_loader(root: Path, file: str | None = None) -> LoaderChoice:
     try:
         text = path.read_bytes().decode()
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist") from error
+        raise NotFoundError(f"{path} does not exist", hint="--file names scx_loader's TOML file") from error
     except UnicodeDecodeError as error:
         raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
     return parse_loader(text, str(path))

@@ -121,7 +121,8 @@ def _read_file(source: str) -> dict[str, CatalogEntry]:
         with Path(source).open("rb") as file:
             data = file.read(LARGEST + 1)
     except FileNotFoundError as error:
-        raise NotFoundError(f"the catalog {source} does not exist") from error
+        hint = "--catalog, SCHEDCTL_CATALOG or a configuration file names it: `schedctl config get catalogs`"
+        raise NotFoundError(f"the catalog {source} does not exist", hint=hint) from error
     except OSError as error:
         raise BadDataError(f"the catalog {source} cannot be read: {error.strerror}") from error
     return parse_catalog(data, source)

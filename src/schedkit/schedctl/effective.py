@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from schedkit.runtimes.known import DRIVERS
 from schedkit.schedctl import settings as sources
 from schedkit.schedctl.config_file import KEYS, FileSettings
 from schedkit.schedctl.settings import AUTO, Flags, find_user_file, read_file, read_switch
@@ -44,7 +45,20 @@ DEFAULT = Origin("default")
 def read_effective(flags: Flags, environ: Mapping[str, str]) -> list[Setting]:
     """All settings in the order of KEYS, the source that counts most first."""
     said = [_read_flags(flags), _read_environment(environ), *_read_files(environ)]
-    return [one for key in SHOWN for one in _find(key, said)]
+    (driver,) = _find("driver", said)
+    sockets = [*(one for one in said if _is_socket_of(driver.value, one)), _read_runtime(driver.value, environ)]
+    return [one for key in SHOWN for one in _find(key, sockets if key == "socket" else said)]
+
+
+def _is_socket_of(driver: Value, source: _Source) -> bool:
+    """Whether the socket that a source names is the driver's: a file's is that of the driver which the file names."""
+    return source.values.get("driver", driver) == driver
+
+
+def _read_runtime(driver: Value, environ: Mapping[str, str]) -> _Source:
+    """The variable by which the runtime's own tools take another socket; anything else that names one goes first."""
+    known = DRIVERS.get(str(driver))
+    return _make("environment", {"socket": (known.variable, environ.get(known.variable))} if known else {})
 
 
 def _find(key: str, said: list[_Source]) -> Iterator[Setting]:

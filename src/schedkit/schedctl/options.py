@@ -110,6 +110,13 @@ class Command(click.Command):
         super().__init__(name, context_settings=dict(HELP_NAMES), **settings)
         self.params.extend(global_options(hidden=True))
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # click does not say whose option lacks its value
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)

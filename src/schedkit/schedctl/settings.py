@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from schedkit.errors import BadDataError, UsageError
+from schedkit.errors import BadDataError, NotFoundError, UsageError
 from schedkit.runtimes.known import DRIVERS
 
 if TYPE_CHECKING:
@@ -130,6 +130,8 @@ def read_file(path: Path) -> "FileSettings | None":
         text = path.read_bytes().decode()
     except UnicodeDecodeError as error:
         raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path} is a link to a file that does not exist", hint="remove the link") from error
     except IsADirectoryError as error:
         raise BadDataError(f"{path} is a directory", hint="it must be a TOML file") from error
     return parse_config(text, str(path))

@@ -67,7 +67,7 @@ def parse_template(text: str, fields: Mapping[str, bool]) -> Template:
     for sign, meant in _ESCAPES.items():
         text = text.replace(sign, meant)
     parts = _PLACEHOLDER.split(text)
-    hint = "fields: " + ", ".join(fields)
+    hint = "fields: " + ", ".join(name for name in fields if "." not in name) + "; 'schedctl help json' has all of them"
     for name in parts[1::2]:
         if name not in fields and not any(free and name.startswith(f"{known}.") for known, free in fields.items()):
             raise UsageError(f"--format: there is no field {name!r}", hint=hint)

@@ -12,6 +12,12 @@ class PolicyError(BadDataError):
     reason = "BadPolicy"
 
 
+class MissingPolicyError(PolicyError):
+    """There is no such file."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
 class Refusal(SchedkitError):
     """The image may not run; `attempts` are the signatures that were tried."""
 

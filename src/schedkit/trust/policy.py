@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from schedkit.trust.errors import PolicyError
+from schedkit.trust.errors import MissingPolicyError, PolicyError
 from schedkit.trust.identities import Identity, Pattern
 from schedkit.trust.keys import VerificationKey
 
@@ -116,6 +116,10 @@ def read_policy(path: str | Path) -> Policy:
     try:
         with Path(path).open("rb") as file:
             data = file.read(LARGEST + 1)
+    except FileNotFoundError as error:
+        raise MissingPolicyError(
+            f"the trust policy {path} does not exist", hint="without it, no image may run"
+        ) from error
     except OSError as error:
         raise PolicyError(
             f"the trust policy {path} cannot be read: {error.strerror}", hint="without it, no image may run"

@@ -21,9 +21,12 @@ Json = dict[str, Any]
 class Operator:
     """`sked manager`, started and stopped at will."""
 
-    def __init__(self, cluster: Cluster, name: str = "sked", kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str = "sked", kubeconfig: Path | None = None, namespace: str = ""
+    ) -> None:
         self._cluster = cluster
         self._kubeconfig = kubeconfig or cluster.admin_kubeconfig
+        self._environment = {"POD_NAMESPACE": namespace} if namespace else {}  # where its lease and its agents are
         self.daemon = Daemon(name, cluster.folder)
         self.arguments: tuple[str, ...] = ()  # with which it was started last
 
@@ -31,7 +34,7 @@ class Operator:
         self.arguments = arguments
         options = [f"--kubeconfig={self._kubeconfig}", "--health-probe-bind-address=127.0.0.1:0"]
         words = [sys.executable, "-c", PROGRAM, "manager", *options, *arguments]
-        self.daemon.start(words, dict(os.environ) | {"PYTHONPATH": str(ROOT / "src")})
+        self.daemon.start(words, dict(os.environ) | {"PYTHONPATH": str(ROOT / "src")} | self._environment)
 
     def stop(self) -> None:
         self.daemon.stop()

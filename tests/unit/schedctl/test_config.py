@@ -56,10 +56,10 @@ def is_in_effect(setting: Setting, settings: Settings) -> bool:
     """Whether commands go by this value."""
     key, value = setting.key, setting.value
     table, _, entry = key.partition(".")
-    if value is None:
-        return not getattr(settings, "sockets" if key == "socket" else key.replace("-", "_"))
     if key == "socket":
-        return value in settings.sockets.values()
+        return settings.sockets.get(settings.driver) == value
+    if value is None:
+        return not getattr(settings, key.replace("-", "_"))
     if table == "mirrors":
         return settings.mirrors[entry] == value
     if table == "modes":
@@ -86,6 +86,19 @@ def test_what_is_shown_is_what_commands_go_by(
     settings = read_settings(flags, variables, files[1])
     assert [one for one in shown if not is_in_effect(one, settings)] == []
     assert {one.key.partition(".")[0] for one in shown} == {*KEYS, "allow-unsigned"} == set(SHOWN)
+
+
+def test_socket_is_that_of_the_driver_in_effect(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def find(*words: str) -> tuple[str | None, str]:
+        (row,) = [one for one in read("config", *words)["settings"] if one["key"] == "socket"]
+        return row["value"], row["source"] or row["origin"]
+
+    files[1].write_text(SYSTEM)
+    monkeypatch.setenv("CONTAINER_HOST", "unix:///run/mine.sock")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///run/other.sock")
+    assert find() == ("/run/a # b.sock", str(files[1]))
+    assert find("--driver", "podman") == ("unix:///run/mine.sock", "CONTAINER_HOST")
+    assert find("--driver", "containerd") == (None, "default")
 
 
 def test_every_setting_is_shown_with_its_origin(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

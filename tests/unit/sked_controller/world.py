@@ -109,6 +109,7 @@ class World:
             announcer,
             lambda: self.now,
             RolloutMetrics(self.registry, self.known.sight),
+            lambda _: 0.0,
             verifier,
         )
         wiring.connect(informers)

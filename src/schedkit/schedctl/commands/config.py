@@ -8,7 +8,7 @@ import click
 
 from schedkit.errors import BadDataError, UsageError, needs_root
 from schedkit.schedctl.effective import ALLOW_UNSIGNED, LISTS, SHOWN, TABLES, Setting, Value, read_effective
-from schedkit.schedctl.options import HELP_NAMES, Command, output_option, pass_session, read_flags
+from schedkit.schedctl.options import HELP_NAMES, Command, global_options, output_option, pass_session, read_flags
 from schedkit.schedctl.output import Json, plain
 from schedkit.schedctl.session import Session
 
@@ -32,6 +32,9 @@ def command(context: click.Context) -> Any:
     """
     if context.invoked_subcommand is None:
         _show_all()
+
+
+command.params.extend(global_options(hidden=True))  # as every command of its own has them
 
 
 @pass_session
@@ -138,7 +141,8 @@ def _write(session: Session, key: str, value: str | tuple[str, ...] | None, user
         try:
             parse_config(edited, str(path))
         except BadDataError as error:
-            raise UsageError(error.message, hint=error.hint) from error
+            what = error.message.partition(": ")[2]  # the line is one of a text that is not in the file
+            raise UsageError(what, hint=error.hint) from error
         return edited
 
     text = read_text(path)

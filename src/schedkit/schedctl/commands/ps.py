@@ -32,4 +32,6 @@ def command(session: Session, everything: bool, quiet: bool, template: Template 
     """
     if quiet and template:
         raise UsageError("--quiet cannot be used with --format", hint="use one of the two")
+    if quiet and session.output.json:
+        raise UsageError("--quiet cannot be used with -o json", hint="schedctl ps -o json | jq -r '.containers[].id'")
     show_containers(session, everything=everything, quiet=quiet, template=template)

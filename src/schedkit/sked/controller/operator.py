@@ -48,7 +48,7 @@ HOLDER_SECONDS = 2.0  # while something is being decided it may change again
 HOLDER_WORKERS = 2  # what only people read must not keep others from writing
 COMPONENT = "sked-controller"
 SOON_SECONDS = 0.1  # what pods, nodes and reports change is looked at together: they come in waves
-NODES_A_SECOND = 1500.0  # each look counts all nodes of a resource: with more of them it is taken less often
+NODES_A_SECOND = 1000.0  # each look counts all nodes of a resource: with more of them it is taken less often
 
 _logger = logging.getLogger(__name__)
 
@@ -109,8 +109,11 @@ async def run_operator(access: Access, options: Options) -> None:
         judgements = Judgements(world.sight)
         announcer = Announcer(record, record_node, registry)
 
+        def find_pause(key: Key) -> float:
+            return max(SOON_SECONDS, world.placement.count_nodes(key) / NODES_A_SECOND)
+
         def wake_soon(key: Key) -> None:
-            queue.add_after(key, max(SOON_SECONDS, world.placement.count_nodes(key) / NODES_A_SECOND))
+            queue.add_after(key, find_pause(key))
 
         def forget_daemonset(uid: str) -> None:
             revisions.forget(uid)
@@ -145,6 +148,7 @@ async def run_operator(access: Access, options: Options) -> None:
             announcer,
             utc_now,
             RolloutMetrics(registry, world.sight),
+            find_pause,
             verifier,
         )
         wiring.connect(informers)

@@ -66,6 +66,7 @@ class Reconciler:
         announcer: Announcer,
         now: Callable[[], datetime],
         metrics: RolloutMetrics,
+        find_pause: Callable[[Key], float],
         verifier: Verifier | None = None,
     ) -> None:
         self._world = world
@@ -79,6 +80,7 @@ class Reconciler:
         self._untold: dict[Key, list[Change]] = {}  # until the status that shows it is written
         self._now = now
         self._metrics = metrics
+        self._find_pause = find_pause  # how long a resource with so many nodes is left alone between two looks
         self._steering = Steering(world)
         self._ejections = EjectionCounter()
         self._verifier = verifier  # None: images are used as they are written
@@ -234,7 +236,7 @@ class Reconciler:
         waits = trouble or plan.trouble or any(claim.waiting or claim.trouble for claim in plan.claims)
         if waits or any(failure.reason == Reason.FAILED_CREATE for failure in failures):
             times.append(RETRY_SECONDS)
-        return Result(after_seconds=min(times)) if times else None
+        return Result(after_seconds=max(min(times), self._find_pause(key))) if times else None
 
     async def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
         """Decide what rollouts do next; nodes follow as far as it was noted down before."""

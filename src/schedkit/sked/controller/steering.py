@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 
@@ -37,6 +36,7 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import Course, advance
+from schedkit.sked.controller.rollout_memory import Rest, Seen, remember, remember_coming
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState, read_timeout
 from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
 from schedkit.sked.controller.world import World
@@ -64,24 +64,13 @@ Steerings = Mapping[Identity, Steered]  # by claim: what was decided of its roll
 NOT_STEERED: Steerings = {}
 
 
-class _Seen(NamedTuple):
-    """What is remembered of a node from one look to the next: times that nobody else tells."""
-
-    revision: str
-    given_at: datetime  # since when it has its revision, or should have its pod
-    well_at: datetime | None = None  # when it last was attached, left alone or in time, or nobody could tell
-    attachment: str = ""
-    attached_at: datetime | None = None  # when this attachment was first seen
-    coming: str = ""  # the slot for which a pod of another revision is to wait here
-    coming_at: datetime | None = None  # since when that was seen
-
-
 class Steering:
     """Decides of rollouts, look by look; remembers times that nobody else tells, and whose label is on its way."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._seen: dict[Identity, dict[str, _Seen]] = {}
+        self._seen: dict[Identity, dict[str, Seen]] = {}
+        self._rest: dict[Identity, Rest] = {}
         # Nodes that were taken off a revision while their label still says it: what is written may not be seen yet, and
         # by the next look another node may be first.
         self._taken: dict[tuple[Identity, str], str] = {}
@@ -173,6 +162,7 @@ class Steering:
             del self._names_taken[taken]
         for identity in [identity for identity in self._seen if identity[0] == resource]:
             del self._seen[identity]
+            self._rest.pop(identity, None)
         for key in [key for key in self._taken if key[0][0] == resource]:
             del self._taken[key]
 
@@ -207,11 +197,19 @@ class Steering:
         }
         waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
         failed = {(failure.node, failure.pod): failure for failure in failures if failure.pod}
+        busy = {failure.node for failure in failures} | {node for _, node in pullers}
         before, after = self._seen.get(claim.identity, {}), {}
         places = self._find_quarantined(claim)
+        rest = self._find_rest(claim, revisions, names, waits)
         for name, judgement in judged.items():
             node = self._world.nodes.get("", name)
             if node is None:
+                continue
+            decision = self._world.decision(name)
+            is_resting = name not in busy and (claim.identity, name) not in self._taken
+            if is_resting and (known := rest.find(node, judgement, decision, pods)):
+                places.append(known.place)
+                after[name] = known.seen._replace(given_at=now, well_at=now)
                 continue
             coming = names.get(read_next(node).value, "")
             waiter = pods.get((coming, name))
@@ -222,8 +220,8 @@ class Steering:
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
-            seen = _remember(before.get(name), revision, pod, judgement, excused, now)
-            seen = after[name] = _remember_coming(before.get(name), seen, coming, now)
+            seen = remember(before.get(name), revision, pod, judgement, excused, now)
+            seen = after[name] = remember_coming(before.get(name), seen, coming, now)
             place = _make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
@@ -232,9 +230,23 @@ class Steering:
                 place = replace(place, arrived=True)
             elif claim.owner not in self._without_pulls:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
+            if is_resting and not self._names_taken:
+                rest.note(node, pod if value else None, judgement, decision, place, seen)
             places.append(place)
         self._seen[claim.identity] = after
         return places
+
+    def _find_rest(
+        self, claim: Claim, revisions: RevisionPlan, names: Mapping[str, str], waits: frozenset[str]
+    ) -> Rest:
+        wanted = revisions.find(revisions.target)
+        image = wanted.spec.template.spec.containers[0].image if wanted else ""
+        pulls = claim.owner not in self._without_pulls
+        context = (revisions.target, image, frozenset(names.items()), waits, pulls, claim.rollout)
+        known = self._rest.get(claim.identity)
+        if known is None or known.context != context:
+            known = self._rest[claim.identity] = Rest(context)
+        return known
 
     def _note_pull(
         self, claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
@@ -314,28 +326,7 @@ def _find_there(node: str, revisions: RevisionPlan, pods: Mapping[tuple[str, str
     return (running or there or [""])[-1]
 
 
-def _remember(
-    before: _Seen | None, revision: str, pod: Pod | None, judgement: Judgement, excused: bool, now: datetime
-) -> _Seen:
-    """What is known of a node after this look."""
-    given_at = before.given_at if before and before.revision == revision else now
-    well_at = before.well_at if before else None
-    if excused or judgement.state in (NodeState.ATTACHED, NodeState.UNKNOWN):
-        well_at = now
-    if pod is None or judgement.state is not NodeState.ATTACHED:
-        # As long as there is no pod, it counts from when there should be one; after that a pod tells it itself.
-        return _Seen(revision, now if pod and not is_waiting(pod) else given_at, well_at)
-    attachment = f"{pod.metadata.uid} {judgement.episode}"
-    known = before.attached_at if before and before.attachment == attachment else None
-    return _Seen(revision, now, well_at, attachment, known or now)
-
-
-def _remember_coming(before: _Seen | None, seen: _Seen, coming: str, now: datetime) -> _Seen:
-    known = before.coming_at if before and before.coming == coming else None
-    return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
-
-
-def _note_waiting(place: Place, seen: _Seen, waiter: Pod | None, waits: frozenset[str], now: datetime) -> Place:
+def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset[str], now: datetime) -> Place:
     """A node, knowing whose pod waits there, and whose may."""
     if place.state is not PlaceState.WORKING:
         return place  # nobody leaves whom another would wait for
@@ -354,7 +345,7 @@ def _note_waiting(place: Place, seen: _Seen, waiter: Pod | None, waits: frozense
 def _make_place(
     claim: Claim,
     node: Node,
-    seen: _Seen,
+    seen: Seen,
     pod: Pod | None,
     judgement: Judgement,
     failure: NodeFailure | None,

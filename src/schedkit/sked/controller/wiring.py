@@ -122,7 +122,9 @@ class Wiring:
         known = new or old
         if known is None:
             return
-        self._wake(known.metadata.key)
+        # What was written of it wakes nobody at once: who wrote it knows.
+        is_told = old is not None and new is not None and _is_told_of(old, new)
+        (self._wake_soon if is_told else self._wake)(known.metadata.key)
         if new is None:
             self._forget_resource(known.metadata.key)
             for claim in self._world.placement.claims(known.metadata.key):
@@ -150,9 +152,11 @@ class Wiring:
 
     def _see_daemonset(self, old: DaemonSet | None, new: DaemonSet | None) -> None:
         world = self._world
+        # What it counts changes with each of its pods.
+        wake = self._wake_soon if old and new and _is_same_but_status(old, new) else self._wake
         for version in (old, new):  # one that lost its owner concerns who that was
             if version and (resource := find_resource(version)):
-                self._wake(resource)
+                wake(resource)
         known = new or old
         if known is None:
             return
@@ -337,6 +341,10 @@ def _ownership(daemonset: DaemonSet) -> tuple[object, ...]:
     return metadata.uid, metadata.controller, metadata.annotations.get(ADOPT), metadata.deletion_timestamp is None
 
 
+def _is_same_but_status(old: DaemonSet, new: DaemonSet) -> bool:
+    return _ownership(old) == _ownership(new) and old.metadata.generation == new.metadata.generation
+
+
 def _selection(daemonset: DaemonSet) -> tuple[object, ...]:
     pod = daemonset.spec.template.spec
     return pod.node_selector, pod.affinity
@@ -348,6 +356,11 @@ def _quarantine(node: Node) -> str:
 
 def _health(node: Node) -> tuple[object, ...]:
     return node.is_ready, node.spec.unschedulable, node.status.node_info
+
+
+def _is_told_of(old: SchedExt, new: SchedExt) -> bool:
+    """Whether nothing but the status changed."""
+    return old.metadata.annotations == new.metadata.annotations and not _claims_differ(old, new)
 
 
 def _claims_differ(old: SchedExt, new: SchedExt) -> bool:

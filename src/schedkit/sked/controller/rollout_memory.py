@@ -1,0 +1,86 @@
+"""What a rollout remembers of its nodes from one look to the next: times that nobody else tells, and who is at rest."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from schedkit.sked.controller.attachment import Judgement, NodeState
+from schedkit.sked.controller.failures import is_waiting
+from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.rollout_nodes import Place, PlaceState
+from schedkit.sked.controller.slots import Decision
+
+
+class Seen(NamedTuple):
+    """What is remembered of a node from one look to the next: times that nobody else tells."""
+
+    revision: str
+    given_at: datetime  # since when it has its revision, or should have its pod
+    well_at: datetime | None = None  # when it last was attached, left alone or in time, or nobody could tell
+    attachment: str = ""
+    attached_at: datetime | None = None  # when this attachment was first seen
+    coming: str = ""  # the slot for which a pod of another revision is to wait here
+    coming_at: datetime | None = None  # since when that was seen
+
+
+class Resting(NamedTuple):
+    """A node on which nothing is under way, and all that this rests on. Stores keep an object until it changes."""
+
+    node: Node
+    pod: Pod
+    judgement: Judgement
+    decision: Decision
+    place: Place
+    seen: Seen
+
+
+class Rest:
+    """The nodes of one claim that are at rest, mostly nearly all of them: of these nothing is found out again."""
+
+    def __init__(self, context: tuple[object, ...]) -> None:
+        self.context = context  # what holds for all nodes
+        self._resting: dict[str, Resting] = {}
+
+    def find(
+        self, node: Node, judgement: Judgement, decision: Decision, pods: Mapping[tuple[str, str], Pod]
+    ) -> Resting | None:
+        """What is known of a node that is as it was."""
+        known = self._resting.get(node.metadata.name)
+        if (
+            known is None
+            or known.node is not node
+            or known.judgement is not judgement
+            or known.decision is not decision
+        ):
+            return None
+        return known if pods.get((known.place.revision, node.metadata.name)) is known.pod else None
+
+    def note(
+        self, node: Node, pod: Pod | None, judgement: Judgement, decision: Decision, place: Place, seen: Seen
+    ) -> None:
+        """Keep what was found out of a node, if it stays so until something changes."""
+        if pod and place.state is PlaceState.WORKING and place.revision and not seen.coming:
+            self._resting[place.name] = Resting(node, pod, judgement, decision, place, seen)
+        else:
+            self._resting.pop(place.name, None)
+
+
+def remember(
+    before: Seen | None, revision: str, pod: Pod | None, judgement: Judgement, excused: bool, now: datetime
+) -> Seen:
+    """What is known of a node after this look."""
+    given_at = before.given_at if before and before.revision == revision else now
+    well_at = before.well_at if before else None
+    if excused or judgement.state in (NodeState.ATTACHED, NodeState.UNKNOWN):
+        well_at = now
+    if pod is None or judgement.state is not NodeState.ATTACHED:
+        # As long as there is no pod, it counts from when there should be one; after that a pod tells it itself.
+        return Seen(revision, now if pod and not is_waiting(pod) else given_at, well_at)
+    attachment = f"{pod.metadata.uid} {judgement.episode}"
+    known = before.attached_at if before and before.attachment == attachment else None
+    return Seen(revision, now, well_at, attachment, known or now)
+
+
+def remember_coming(before: Seen | None, seen: Seen, coming: str, now: datetime) -> Seen:
+    known = before.coming_at if before and before.coming == coming else None
+    return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
