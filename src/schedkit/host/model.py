@@ -47,24 +47,29 @@ class Restart(NamedTuple):
 
     on_failure: bool = False
     times: int | None = None
+    always: bool = False  # also when it ends by itself, whatever its exit code
 
     def __str__(self) -> str:
+        if self.always:
+            return "always"
         if not self.on_failure:
             return "no"
         return "on-failure" if self.times is None else f"on-failure:{self.times}"
 
 
 def parse_restart(text: str) -> Restart:
-    """`no`, `on-failure` or `on-failure:N`, as --restart takes it and Label.RESTART keeps it."""
+    """`no`, `on-failure`, `on-failure:N` or `always`, as --restart takes it and Label.RESTART keeps it."""
     if text in ("", "no"):
         return Restart()
+    if text == "always":
+        return Restart(on_failure=True, always=True)
     policy, colon, times = text.partition(":")
     if policy == "on-failure" and not colon:
         return Restart(on_failure=True)
     if policy == "on-failure" and times.isascii() and times.isdigit() and 0 < int(times) < 1_000_000:
         return Restart(on_failure=True, times=int(times))
     raise UsageError(
-        f"{text!r} is not a restart policy", hint="use no, on-failure, or on-failure:N for at most N restarts"
+        f"{text!r} is not a restart policy", hint="use no, on-failure, on-failure:N for at most N restarts, or always"
     )
 
 

@@ -11,12 +11,14 @@ from schedkit.kernel.config import read_config
 from schedkit.kernel.files import explain, list_pids, read_text
 from schedkit.kernel.holder import Holder, describe_holder, read_holder
 from schedkit.kernel.state import State, read_state
+from schedkit.pages import name_page
 from schedkit.unknown import Unknown
 
 OLDEST_KERNEL = "6.12"  # the first with sched_ext
 _OLDEST = (6, 12)
 _SCHED_EXT = "CONFIG_SCHED_CLASS_EXT"
-BOOT_ANOTHER = f"boot a kernel of {OLDEST_KERNEL} or later built with {_SCHED_EXT}=y"
+_KERNELS = name_page("install.md#which-kernels-have-sched_ext")
+BOOT_ANOTHER = f"boot a kernel of {OLDEST_KERNEL} or later built with {_SCHED_EXT}=y: {_KERNELS}"
 _OPTIONS = ("CONFIG_BPF", "CONFIG_BPF_SYSCALL", "CONFIG_BPF_JIT", "CONFIG_DEBUG_INFO_BTF", _SCHED_EXT)
 _CAPABILITIES = {"CAP_BPF": 39, "CAP_SYS_ADMIN": 21, "CAP_PERFMON": 38}
 _BOOT_TARGETS = ("multi-user.target", "graphical.target", "default.target")

@@ -22,7 +22,7 @@ class Label(StrEnum):
     NETWORK = "org.schedkit.network"  # host, if it was given that
     PRIVILEGED = "org.schedkit.privileged"  # no, if it was started with --unprivileged
     CREATED = "org.schedkit.created"  # RFC 3339, UTC
-    RESTART = "org.schedkit.restart"  # no, on-failure or on-failure:N
+    RESTART = "org.schedkit.restart"  # no, on-failure, on-failure:N or always
     VERIFIED = "org.schedkit.verified"  # by whom the image was signed, or `unsigned-allowed` or `untrusted-allowed`
     TRIAL = "org.schedkit.trial"  # which trial it belongs to, if to one
     CONTAINER = "org.schedkit.container"  # on containerd, where we choose it: the container's own id

@@ -53,7 +53,7 @@ def restart_option(function: Function) -> Function:
         "--restart",
         default="no",
         show_default=True,
-        metavar="no|on-failure[:N]",
+        metavar="no|on-failure[:N]|always",
         help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays.",
     )(function)
 

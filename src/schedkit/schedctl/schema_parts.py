@@ -25,7 +25,7 @@ MANAGED = CONTAINER | {
     "attached": "yes, no or unknown: whether its scheduler is the one in the kernel's slot",
     "why": "why it is not attached, or why that is unknown",
     "verified": "who signed the image, or unsigned-allowed or untrusted-allowed; null if not recorded",
-    "restart": "no, on-failure or on-failure:N",
+    "restart": "no, on-failure, on-failure:N or always",
     "supervised": "whether a running systemd unit restarts it; null without a restart policy",
     "privileged": "false if it was started with --unprivileged",
 }
@@ -73,7 +73,7 @@ CHOICE = {
     "args": "the scheduler's arguments",
     "mode": "the --mode that the arguments come from; null if none was given",
     "verified": "who signed it, or unsigned-allowed or untrusted-allowed, which need the registry at each start",
-    "restart": "on-failure or on-failure:N",
+    "restart": "on-failure, on-failure:N or always",
 }
 SERVICE = CHOICE | {
     "unit": "the systemd unit",

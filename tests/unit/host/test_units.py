@@ -102,7 +102,7 @@ def test_words_mean_themselves_to_systemd(word: str, quoted: str) -> None:
         "[X-Schedkit]\nChoice=[]\n",
         '[X-Schedkit]\nChoice={"scheduler": "x"}\n',
         render_unit(CHOICE, ["/x"], ENABLED).replace('"podman"', "7"),
-        render_unit(CHOICE, ["/x"], ENABLED).replace("on-failure:5", "always"),
+        render_unit(CHOICE, ["/x"], ENABLED).replace("on-failure:5", "sometimes"),
         render_unit(FULL, ["/x"], ENABLED).replace('"args": [', '"args": [7, '),
         render_unit(FULL, ["/x"], ENABLED).replace('"host_network": true', '"host_network": "yes"'),
         render_unit(CHOICE, ["/x"], ENABLED).replace('"driver"', '"unknown"'),

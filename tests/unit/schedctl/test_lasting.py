@@ -321,6 +321,21 @@ def test_service_takes_over_what_is_attached_or_runs_it(
     call("service", ENABLED, code=69)
 
 
+@pytest.mark.parametrize(("policy", "lasts"), [("on-failure", False), ("on-failure:3", False), ("always", True)])
+def test_one_that_ends_by_itself_is_restarted_only_if_it_is_to_run_always(
+    machine: Machine, systemd: FakeSystemd, monkeypatch: pytest.MonkeyPatch, policy: str, lasts: bool
+) -> None:
+    note(monkeypatch, run, "run", ATTACHED)
+    call("run", "scx_rusty", "--restart", policy, "--allow-unsigned")
+    choice = read_choice(machine.root, RERUN)
+    assert isinstance(choice, Choice)
+    assert choice.restart == policy
+    assert ("StartLimitBurst" in (machine.root / FILES[RERUN]).read_text()) is (policy == "on-failure:3")
+    followed = note(monkeypatch, service, "follow_logs", 0)
+    call("service", RERUN)
+    assert followed[0][-1] == {"lasting": lasts}
+
+
 def test_choice_is_run_with_the_settings_that_it_was_made_with(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

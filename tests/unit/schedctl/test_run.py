@@ -102,7 +102,7 @@ def test_what_a_scheduler_said_is_shown_before_the_error(runtime: FakeRuntime, m
 @pytest.mark.parametrize(
     "words",
     [
-        ["run", "scx_rusty", "--restart", "always"],
+        ["run", "scx_rusty", "--restart", "sometimes"],
         ["run", "scx_rusty", "--restart", "on-failure", "--attach"],
         ["run", "scx_rusty", "--restart", "on-failure", "--no-wait"],
         ["run", "scx_rusty", "--replace", "--no-wait"],

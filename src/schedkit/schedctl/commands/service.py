@@ -32,6 +32,7 @@ def command(session: Session, unit: str) -> int:
 
 def _run(session: Session, unit: str) -> int:
     from schedkit.host.lasting import find_chosen, is_chosen
+    from schedkit.host.model import parse_restart
     from schedkit.host.preparing import check_kernel
     from schedkit.host.run import check_run, remove_unattached, run
     from schedkit.host.units import ENABLED, read_choice
@@ -44,7 +45,7 @@ def _run(session: Session, unit: str) -> int:
         raise NotFoundError(f"{unit} has no choice of a scheduler", hint="`schedctl enable NAME` makes one")
     if isinstance(choice, Unknown):
         raise UnavailableError(choice.why)
-    lasting = unit == ENABLED
+    lasting = unit == ENABLED or parse_restart(choice.restart).always
     use_choice(session, choice)
     check_kernel(session.machine, choice.scheduler)
     host = session.host
