@@ -278,6 +278,18 @@ def test_node_that_was_brought_back_is_waited_for_until_its_kernel_has_it_or_its
         assert advance(asked, progress, V2, [well, rest], Requests(), NOW).progress.phase == ROLLED_BACK
 
 
+def test_rollback_waits_neither_for_what_nobody_will_ever_tell_nor_by_a_wrong_clock() -> None:
+    def go_back(*places: Place) -> str:
+        progress = Progress(V1, V2, ROLLING_BACK, 0, NOW, Cause(V2, "n0", "Ejected", "it left the kernel", NOW))
+        return advance(ask(), progress, V2, places, Requests(), NOW + timedelta(seconds=1)).progress.phase
+
+    unknown = Place("n0", V1, PlaceState.UNKNOWN, ready=True, given_at=NOW)
+    assert go_back(unknown) == ROLLED_BACK, "no agent runs anywhere"
+    assert go_back(unknown, Place("n1", V1, PlaceState.WORKING, attached_at=NOW)) == ROLLING_BACK
+    assert go_back(replace(unknown, ready=False)) == ROLLING_BACK
+    assert go_back(Place("n0", V1, PlaceState.FAILED, given_at=NOW + timedelta(days=1))) == ROLLED_BACK
+
+
 def test_with_pause_it_stops_where_it_failed_and_another_try_begins_with_a_new_start() -> None:
     simulation = simulate(steps=[{"nodes": 1}], bad=V2, failure={"action": "Pause"})
     simulation.run(PAUSED)

@@ -333,6 +333,53 @@ def test_pod_of_somebody_else_under_the_name_of_one_that_pulls_stops_nothing() -
     assert cluster.images == dict.fromkeys(NODES, V2)
 
 
+def test_name_that_is_taken_on_one_node_of_many_stops_nothing_on_the_way_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last node rests while others move: that its name is taken is not found out when something changes there."""
+    cluster = make_rolling()
+    more = [f"n{number}" for number in range(5, 10)]
+    for name in more:
+        cluster.add_node(name)
+    cluster.add_agents(*more)
+    cluster.run_until("Complete")
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    create = cluster.create
+
+    async def create_others(resource: Any, type: Any, body: Any, **options: Any) -> Any:
+        if body.spec.node_name == "n9":
+            raise refusal(409, "AlreadyExists")
+        return await create(resource, type, body, **options)
+
+    monkeypatch.setattr(cluster, "create", create_others)
+    cluster.ask(V1)
+    for _ in range(40):
+        cluster.work()
+        cluster.look("one")
+        cluster.now += timedelta(minutes=5)
+    assert set(cluster.images.values()) == {V1}
+
+
+def test_nodes_that_come_and_go_are_not_kept_in_mind_as_resting() -> None:
+    cluster = make_rolling()
+    steering: Any = cluster._reconciler._steering
+
+    def settle() -> None:
+        cluster.work()
+        cluster.look("one")
+        cluster.work()
+
+    for number in range(5):
+        name = f"spot-{number}"
+        cluster.add_node(name)
+        cluster.add_agents(name)
+        settle()
+        for plural, found in (("nodes", name), ("schedextnodes", name), ("agents", f"sked-agent-{name}")):
+            cluster.remove(plural, found)
+        settle()
+    (rest,) = steering._rest.values()
+    assert sorted(rest._resting) == sorted(cluster.names("nodes"))
+
+
 def test_label_alone_makes_no_pod_one_that_pulls() -> None:
     cluster = make_rolling()
     cluster.ask(V2, steps=ONE_CANARY, attachTimeoutSeconds=120)

@@ -208,8 +208,9 @@ def test_what_is_no_policy_at_all_is_told(folder: Path, data: bytes, what: str) 
 
 
 def test_missing_policy_is_an_error_and_no_default(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="cannot be read: No such file"):
+    with pytest.raises(PolicyError, match=r"none\.yaml does not exist") as raised:
         read_policy(tmp_path / "none.yaml")
+    assert raised.value.exit_code == 66
 
 
 def test_private_key_in_a_policy_is_told_to_be_one(folder: Path) -> None:

@@ -228,6 +228,8 @@ class Reconciler:
         self._count_ejections(plan.resource, changes)
         if changes:
             self._untold.setdefault(key, []).extend(changes)
+        pause = self._find_pause(key)  # with thousands of nodes there is always one of which time changes something
+        times = [max(time, pause) for time in times]
         later = await self._status_writer.write(plan.resource, status)
         if later is not None:
             times.append(later)
@@ -236,7 +238,7 @@ class Reconciler:
         waits = trouble or plan.trouble or any(claim.waiting or claim.trouble for claim in plan.claims)
         if waits or any(failure.reason == Reason.FAILED_CREATE for failure in failures):
             times.append(RETRY_SECONDS)
-        return Result(after_seconds=max(min(times), self._find_pause(key))) if times else None
+        return Result(after_seconds=min(times)) if times else None
 
     async def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
         """Decide what rollouts do next; nodes follow as far as it was noted down before."""

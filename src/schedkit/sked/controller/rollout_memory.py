@@ -1,6 +1,6 @@
 """What a rollout remembers of its nodes from one look to the next: times that nobody else tells, and who is at rest."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
@@ -63,6 +63,11 @@ class Rest:
             self._resting[place.name] = Resting(node, pod, judgement, decision, place, seen)
         else:
             self._resting.pop(place.name, None)
+
+    def keep(self, names: Container[str]) -> None:
+        """Forget all other nodes: they are gone, or somebody else's."""
+        for name in [name for name in self._resting if name not in names]:
+            del self._resting[name]
 
 
 def remember(

@@ -81,6 +81,7 @@ class Places:
         least = asked.min_attached_seconds
         self.least = timedelta(seconds=MIN_ATTACHED_SECONDS if least is None else least)
         self._timeout = read_timeout(asked)
+        self._is_blind = all(place.state is PlaceState.UNKNOWN for place in places)  # as where no agent runs
 
     def has_target(self, place: Place) -> bool:
         """Whether a node was given the revision that the rollout is to bring to all."""
@@ -134,7 +135,9 @@ class Places:
 
         What was ejected may attach once more before its pod is gone, and the kernel refuses the next one until then.
         """
-        if place.state is PlaceState.WORKING or place.quarantined or place.given_at is None:
+        if place.state is PlaceState.WORKING or place.quarantined or (self._is_blind and place.ready):
+            return None
+        if place.given_at is None or place.given_at > self._now:  # by a node's clock, which is wrong then
             return None
         until = place.given_at + self._timeout
         return until if until > self._now else None

@@ -179,15 +179,14 @@ def _find_pace(old: SchedExtStatus, new: SchedExtStatus) -> float:
 
 def _essence(status: SchedExtStatus) -> tuple[object, ...]:
     found = [(condition.type, condition.status, condition.reason) for condition in status.conditions]
-    rollouts = [(pool.name, _read_stage(pool.rollout)) for pool in status.pools if pool.rollout]
-    return status.observed_generation, found, rollouts
+    return status.observed_generation, found, read_stages(status)
 
 
-def _read_stage(rollout: RolloutStatus) -> tuple[object, ...]:
-    """All of a rollout's status that nodes are moved by."""
-    return tuple(
-        getattr(rollout, name) for name in rollout.__struct_fields__ if name not in ("message", "nodes", "gap")
-    )
+def read_stages(status: SchedExtStatus) -> list[tuple[str, tuple[object, ...]]]:
+    """All of the rollouts' status that nodes are moved by."""
+    rollouts = [(pool.name, pool.rollout) for pool in status.pools if pool.rollout]
+    names = [name for name in RolloutStatus.__struct_fields__ if name not in ("message", "nodes", "gap")]
+    return [(pool, tuple(getattr(rollout, name) for name in names)) for pool, rollout in rollouts]
 
 
 def _find_fault(raw: msgspec.Raw, type: type[msgspec.Struct]) -> str:

@@ -75,7 +75,8 @@ class Steering:
         # by the next look another node may be first.
         self._taken: dict[tuple[Identity, str], str] = {}
         self._without_pulls: set[Key] = set()  # resources for which no pods may be made
-        self._names_taken: dict[tuple[Identity, str], datetime] = {}  # of pods that pull, and since when
+        # By node, the name of the pod that was to pull and could not be made, as there is one of that name; since when.
+        self._names_taken: dict[tuple[Identity, str], tuple[str, datetime]] = {}
 
     def steer(
         self,
@@ -149,11 +150,14 @@ class Steering:
 
     def note_pulls(self, claim: Claim, pods: Iterable[PullPod], made: Iterable[bool], now: datetime) -> bool:
         """Take in which pods that pull could not be made, as there is one of their name; whether any is new."""
-        known = len(self._names_taken)
+        is_new = False
         for pod, is_made in zip(pods, made, strict=True):
             if not is_made:
-                self._names_taken.setdefault((claim.identity, pod.metadata.name), now)
-        return len(self._names_taken) > known
+                key, name = (claim.identity, pod.spec.node_name), pod.metadata.name
+                if self._names_taken.get(key, ("", now))[0] != name:
+                    self._names_taken[key] = name, now
+                    is_new = True
+        return is_new
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
@@ -206,7 +210,8 @@ class Steering:
             if node is None:
                 continue
             decision = self._world.decision(name)
-            is_resting = name not in busy and (claim.identity, name) not in self._taken
+            key = claim.identity, name
+            is_resting = name not in busy and key not in self._taken and key not in self._names_taken
             if is_resting and (known := rest.find(node, judgement, decision, pods)):
                 places.append(known.place)
                 after[name] = known.seen._replace(given_at=now, well_at=now)
@@ -230,10 +235,10 @@ class Steering:
                 place = replace(place, arrived=True)
             elif claim.owner not in self._without_pulls:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
-            if is_resting and not self._names_taken:
-                rest.note(node, pod if value else None, judgement, decision, place, seen)
+            rest.note(node, pod if is_resting and value else None, judgement, decision, place, seen)
             places.append(place)
         self._seen[claim.identity] = after
+        rest.keep(after)
         return places
 
     def _find_rest(
@@ -252,17 +257,18 @@ class Steering:
         self, claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
     ) -> Place:
         """A node, knowing whether the image of the new revision is there."""
-        wanted = revisions.find(revisions.target)
+        wanted, key = revisions.find(revisions.target), (claim.identity, place.name)
+        taken, taken_at = self._names_taken.get(key, ("", now))
         if wanted is None or place.revision == revisions.target:
+            self._names_taken.pop(key, None)
             return place
         if pod and read_image(pod) == wanted.spec.template.spec.containers[0].image:
             return place  # it runs it already, with other arguments
         puller = pullers.get((revisions.target, place.name))
-        named = claim.identity, name_pull_pod(revisions.target, place.name)
-        if puller is None and (taken_at := self._names_taken.get(named)):
+        if puller is None and taken == name_pull_pod(revisions.target, place.name):
             # Somebody else's pod has its name: that is no reason to wait forever.
             return replace(place, pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
-        self._names_taken.pop(named, None)
+        self._names_taken.pop(key, None)
         fault = judge_pull(puller) if puller else None
         if puller is None or fault is None:
             return replace(place, pulled=puller is not None)

@@ -24,6 +24,7 @@ from schedkit.sked.controller.reports import (
     same_sight,
 )
 from schedkit.sked.controller.slots import Assignment, read_next, read_slot
+from schedkit.sked.controller.status_writer import read_stages
 from schedkit.sked.controller.workloads import ADOPT, CONTROLLER, MAKER, find_resource
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
@@ -122,8 +123,8 @@ class Wiring:
         known = new or old
         if known is None:
             return
-        # What was written of it wakes nobody at once: who wrote it knows.
-        is_told = old is not None and new is not None and _is_told_of(old, new)
+        # What is counted of it wakes nobody at once: who wrote it knows.
+        is_told = old is not None and new is not None and _is_counted(old, new)
         (self._wake_soon if is_told else self._wake)(known.metadata.key)
         if new is None:
             self._forget_resource(known.metadata.key)
@@ -358,9 +359,10 @@ def _health(node: Node) -> tuple[object, ...]:
     return node.is_ready, node.spec.unschedulable, node.status.node_info
 
 
-def _is_told_of(old: SchedExt, new: SchedExt) -> bool:
-    """Whether nothing but the status changed."""
-    return old.metadata.annotations == new.metadata.annotations and not _claims_differ(old, new)
+def _is_counted(old: SchedExt, new: SchedExt) -> bool:
+    """Whether nothing changed but what the status tells of nodes; a rollout acts when its next stage is noted down."""
+    asks_the_same = old.metadata.annotations == new.metadata.annotations and not _claims_differ(old, new)
+    return asks_the_same and read_stages(old.status) == read_stages(new.status)
 
 
 def _claims_differ(old: SchedExt, new: SchedExt) -> bool:
