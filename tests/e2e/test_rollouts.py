@@ -145,6 +145,7 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     pid = operator.daemon.pid()
     assert pid
     os.kill(pid, signal.SIGKILL)
+    wait_for("it to end", lambda: not operator.daemon.alive(), 30)
     operator.start(*operator.arguments)
     done = wait_object(operated, "schedext", "rolled", has_phase("Complete"), seconds=ATTACH_SECONDS * 4)
     rollout = done["status"]["pools"][0]["rollout"]
