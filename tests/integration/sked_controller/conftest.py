@@ -11,7 +11,7 @@ from lab.kube import Binaries
 from lab.store import Store
 from lab.waiting import wait_for
 from tests.integration.clusters import read_api, start_cluster
-from tests.integration.sked_controller.operator import ROOT, Operator
+from tests.integration.sked_controller.operator import ROOT, Operator, empty
 
 
 @pytest.fixture(scope="package")
@@ -59,5 +59,4 @@ def clean(nodes: Cluster, operator: Operator) -> Iterator[Cluster]:
     """The cluster, and no resource left in it afterwards; a failed test shows what the operator said."""
     yield nodes
     print(operator.log()[-8000:])
-    nodes.kubectl("delete", "schedexts", "--all", "-A", "--wait=true")
-    nodes.kubectl("delete", "daemonsets", "--all", "-A", "--cascade=foreground", "--wait=true")
+    empty(nodes)

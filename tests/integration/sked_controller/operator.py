@@ -43,6 +43,12 @@ class Operator:
         return self.daemon.log.read_text()
 
 
+def empty(cluster: Cluster) -> None:
+    """Delete all resources and DaemonSets, and wait until their pods are gone."""
+    cluster.kubectl("delete", "schedexts", "--all", "-A", "--wait=true")
+    cluster.kubectl("delete", "daemonsets", "--all", "-A", "--cascade=foreground", "--wait=true")
+
+
 def make_schedext(name: str, namespace: str = "default", **spec: object) -> Json:
     return {
         "apiVersion": "sked.schedkit.io/v1",

@@ -19,6 +19,7 @@ from tests.integration.sked_controller.operator import (
     Operator,
     apply,
     condition,
+    empty,
     fetch,
     fetch_pods,
     fetch_slots,
@@ -40,6 +41,7 @@ def spare(clean: Cluster) -> Iterator[Cluster]:
     """The cluster with six more nodes, pool=spare."""
     kwok.add_nodes(clean, len(NODES), labels=SPARE, prefix="spare")
     yield clean
+    empty(clean)  # a pod that is going and loses its node stays for minutes, also beside the next node of that name
     clean.kubectl("delete", "nodes", *NODES)
 
 
