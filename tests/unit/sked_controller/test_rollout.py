@@ -290,6 +290,32 @@ def test_rollback_waits_neither_for_what_nobody_will_ever_tell_nor_by_a_wrong_cl
     assert go_back(Place("n0", V1, PlaceState.FAILED, given_at=NOW + timedelta(days=1))) == ROLLED_BACK
 
 
+def test_pods_that_wait_and_images_that_are_there_are_not_taken_back_for_others() -> None:
+    """Images arrive in any order: a node before others by its name must not have their labels taken off again."""
+
+    def assign(pulled: Sequence[int], coming: Sequence[int]) -> tuple[list[str], list[str]]:
+        places = [
+            Place(
+                f"n{number}",
+                V1,
+                PlaceState.WORKING,
+                attached_at=NOW,
+                pulled=number in pulled,
+                coming=V2 if number in coming else "",
+                waits_for=frozenset([V2]),
+            )
+            for number in range(8)
+        ]
+        course = advance(ask(), Progress(V1, V2, PROGRESSING, 0, NOW), V2, places, Requests(), NOW)
+        return sorted(course.coming), list(course.pulls)
+
+    assert assign([], []) == ([], ["n0", "n1"])
+    assert assign([5, 6], []) == (["n5", "n6"], ["n0", "n1"])
+    assert assign([0, 5, 6], [5, 6]) == (["n5", "n6"], ["n1"])
+    assert assign([0, 1, 5, 6], [5, 6]) == (["n5", "n6"], []), "no more ahead than are soon to come"
+    assert assign([0, 1, 6], [6]) == (["n0", "n6"], ["n2"])
+
+
 def test_with_pause_it_stops_where_it_failed_and_another_try_begins_with_a_new_start() -> None:
     simulation = simulate(steps=[{"nodes": 1}], bad=V2, failure={"action": "Pause"})
     simulation.run(PAUSED)

@@ -38,6 +38,7 @@ class Place:
     failed_at: datetime | None = None  # when time alone makes it fail
     pulled: bool = True  # whether the new revision's image is there
     unpullable: str = ""  # why it is not, and will not be
+    coming: str = ""  # the revision whose pod is to be there, and to wait
     arrived: bool = False  # whether the pod of the new revision has come after it, and waits or has waited
     waiting: str = ""  # the revision whose pod is there and waits for the slot
     waits_for: frozenset[str] = frozenset()  # the revisions whose pods are to wait here before it is given to them
@@ -154,6 +155,7 @@ class Places:
         those that are next, and as many ahead of them.
         """
         pulls: list[str] = []
+        pulled = 0  # nodes that have the image, and have to wait for their turn
         coming: dict[str, str] = {}
         given = {place.name: place.revision or progress.current for place in self.all}
         # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
@@ -163,11 +165,13 @@ class Places:
         for place, revision in self._choose(progress, paused=paused):
             if _has_scheduler(place):
                 if revision == self._target != progress.current and not place.pulled:
-                    pulls += [place.name] if len(pulls) < 2 * self.most else []
+                    pulls += [place.name] if len(pulls) + pulled < 2 * self.most else []
                     continue
                 if revision in place.waits_for:
                     if len(coming) < 2 * self.most:
                         coming[place.name] = revision
+                    else:
+                        pulled += 1
                     if place.waiting != coming.get(place.name):
                         continue
                 available = self._is_available(place, progress)
@@ -203,8 +207,13 @@ class Places:
         return [(place, self._target) for place in candidates[: max(0, missing)]]
 
     def _rank(self, place: Place, progress: Progress) -> tuple[object, ...]:
-        """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work."""
-        return bool(place.revision), place.revision == progress.current, self._is_available(place, progress), place.name
+        """Who goes first: what is on its way, then who has an abandoned revision, then whose does not work.
+
+        Of the others, those for which most has been done: a pod that waits, or an image, is not taken back for another.
+        """
+        is_ready = place.coming != self._target, not place.pulled
+        is_well = self._is_available(place, progress)
+        return bool(place.revision), place.revision == progress.current, is_well, *is_ready, place.name
 
     def _is_available(self, place: Place, progress: Progress) -> bool:
         """Whether a node counts as having its scheduler."""

@@ -230,7 +230,7 @@ class Steering:
             place = _make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
-            place = _note_waiting(place, seen, waiter, waits, now)
+            place = _note_waiting(replace(place, coming=coming), seen, waiter, waits, now)
             if coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter)):
                 place = replace(place, arrived=True)
             elif claim.owner not in self._without_pulls:
