@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 import pytest
 
+from lab.cluster import Cluster
 from lab.errors import GuestError
 from lab.machine import Machine
+from lab.node import join
 from lab.process import Result
 
 LONGEST = ("test_rollouts.py", "test_lasting.py", "test_sked.py", "test_schedctl.py", "test_schedctl_reading.py")
@@ -14,6 +16,8 @@ ATTACH_SECONDS = 240  # an emulated machine beside others is slow; what comes so
 FIXTURES = "/opt/fixtures"
 LOG = "/run/fixture.log"
 SCX = "/sys/kernel/sched_ext"
+# The kubelet doubles its pause before each restart, from 10 seconds to minutes; nothing here depends on how long it is.
+BACK_OFF = "crashLoopBackOff: {maxContainerRestartPeriod: 5s}"
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest, so that what comes last is short: two run at a time."""
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.name, len(LONGEST)))
+
+
+def join_impatient(machine: Machine, cluster: Cluster, name: str) -> Machine:
+    """Make a machine a node whose kubelet restarts what crashed after a short while."""
+    machine.run(f"echo '{BACK_OFF}' >>/etc/kubernetes/kubelet.yaml")
+    join(machine, cluster, name)
+    return machine
 
 
 def read_slot(machine: Machine) -> Slot:

@@ -4,8 +4,6 @@ The operator is a process of this host, with the identity of the installed one a
 take most of the time. test_sked.py has it run from its image on a node.
 """
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,7 @@ from lab.sked_deploy import MANAGER, NAMESPACE, install_sked
 from lab.sked_image import TAG, build_sked
 from lab.store import Store
 from lab.waiting import wait_for
-from tests.e2e.conftest import ATTACH_SECONDS, read_slot, wait_attached, wait_detached
+from tests.e2e.conftest import ATTACH_SECONDS, join_impatient, read_slot, wait_attached, wait_detached
 from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import (
     Operator,
@@ -35,8 +33,6 @@ from tests.integration.sked_controller.operator import (
 )
 
 FIRST, SECOND = "localhost:5000/scx_fifo:v1", "localhost:5000/scx_fifo:v2"
-# The kubelet doubles its pause before each restart, from 10 seconds to minutes; nothing here depends on how long it is.
-BACK_OFF = "crashLoopBackOff: {maxContainerRestartPeriod: 5s}"
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +47,7 @@ def installed(cluster: Cluster) -> Cluster:
 def node(store: Store, machine: Machine, installed: Cluster) -> Machine:
     """The first node."""
     build_sked(store, machine.registry)
-    return add_node(machine, installed, NODE)
+    return join_impatient(machine, installed, NODE)
 
 
 @pytest.fixture(scope="module")
@@ -59,14 +55,8 @@ def newest(store: Store, installed: Cluster, node: Machine, lab_folder: Path) ->
     """A second node with another kernel."""
     machine = Machine.start(store, lab_folder / "newest", kernel=NEWEST)
     images.copy(store, TAG, source=node.registry, destination=machine.registry)
-    yield add_node(machine, installed, NEWEST.name)
+    yield join_impatient(machine, installed, NEWEST.name)
     machine.stop()
-
-
-def add_node(machine: Machine, cluster: Cluster, name: str) -> Machine:
-    machine.run(f"echo '{BACK_OFF}' >>/etc/kubernetes/kubelet.yaml")
-    join(machine, cluster, name)
-    return machine
 
 
 @pytest.fixture(scope="module")
@@ -142,10 +132,7 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
 
     # The operator is killed while it goes on: its successor knows how far it was.
     operated.kubectl("annotate", "schedext", "rolled", "sked.schedkit.io/promote=once")
-    pid = operator.daemon.pid()
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    wait_for("it to end", lambda: not operator.daemon.alive(), 30)
+    operator.kill()
     operator.start(*operator.arguments)
     done = wait_object(operated, "schedext", "rolled", has_phase("Complete"), seconds=ATTACH_SECONDS * 4)
     rollout = done["status"]["pools"][0]["rollout"]

@@ -11,14 +11,13 @@ import pytest
 from lab import images
 from lab.cluster import Cluster
 from lab.machine import Machine
-from lab.node import join
 from lab.session import NODE
 from lab.signing import Cosign, keyed
 from lab.sked_deploy import enforce_signatures
 from lab.sked_image import TAG, build_sked
 from lab.store import Store
 from lab.waiting import wait_for
-from tests.e2e.conftest import ATTACH_SECONDS, read_slot, start_fixture, wait_attached, wait_detached
+from tests.e2e.conftest import ATTACH_SECONDS, join_impatient, read_slot, start_fixture, wait_attached, wait_detached
 from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import apply, condition, fetch, has, make_schedext, wait_object
 from tests.integration.sked_deploy.tools import NAMESPACE, Clone
@@ -41,16 +40,10 @@ print(answer.read().decode())
 """
 
 
-# The kubelet doubles its pause before each restart, from 10 seconds to minutes; nothing here depends on how long it is.
-BACK_OFF = "crashLoopBackOff: {maxContainerRestartPeriod: 5s}"
-
-
 @pytest.fixture(scope="module")
 def node(machine: Machine, cluster: Cluster) -> Machine:
     """The module's machine as a node whose kubelet restarts what crashed after a short while."""
-    machine.run(f"echo '{BACK_OFF}' >>/etc/kubernetes/kubelet.yaml")
-    join(machine, cluster, NODE)
-    return machine
+    return join_impatient(machine, cluster, NODE)
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,8 @@ def restart_option(function: Function) -> Function:
         default="no",
         show_default=True,
         metavar="no|on-failure[:N]|always",
-        help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays.",
+        help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays; always: "
+        "also when it ends by itself.",
     )(function)
 
 

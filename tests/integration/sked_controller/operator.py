@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,13 @@ class Operator:
 
     def stop(self) -> None:
         self.daemon.stop()
+
+    def kill(self) -> None:
+        """End it at once, without a chance to finish or to release anything."""
+        pid = self.daemon.pid()
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        wait_for("the operator's end", lambda: not self.daemon.alive(), SECONDS)
 
     def log(self) -> str:
         return self.daemon.log.read_text()

@@ -1,9 +1,7 @@
 """The operator through kills, restarts, lost history, rivals for its lease, missing rights and odd resources."""
 
 import json
-import os
 import random
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -49,18 +47,6 @@ def alone(clean: Cluster, operator: Operator) -> Iterator[Operator]:
     operator.start()
     yield operator
     operator.stop()
-
-
-def signal_operator(operator: Operator, number: signal.Signals) -> None:
-    pid = operator.daemon.pid()
-    assert pid is not None
-    os.kill(pid, number)
-
-
-def kill(operator: Operator) -> None:
-    """End it at once, without a chance to finish or to release anything."""
-    signal_operator(operator, signal.SIGKILL)
-    wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
 
 
 def wait_leader(cluster: Cluster, satisfies: Callable[[str], bool]) -> Json:
@@ -122,7 +108,7 @@ def test_killed_in_a_loop_under_churn_it_leaves_nothing_missing_doubled_or_stale
             return f"{read_objects(clean, 'daemonset')}".count(f"'example.com/a:{turn + 2}'") >= enough
 
         wait_for(f"{enough} DaemonSets of turn {turn}", has_begun, SECONDS)
-        kill(alone)
+        alone.kill()
         alone.start()
 
     wait_exactly(clean, images)
@@ -180,7 +166,7 @@ def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
         assert count_requests(ports[0], "20", "PATCH") >= 10
         assert count_requests(ports[1], "", *WRITES) == 0
 
-        kill(operator)
+        operator.kill()
         short = json.dumps({"spec": {"leaseDurationSeconds": 3}})  # of the usual 15, to be waited for
         clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", short)
         apply(clean, *(make_schedext(f"m{n}", sched=B, nodeSelector={"slot": str(n)}) for n in range(10)))

@@ -1,8 +1,6 @@
 """Rollouts on a real control plane: killed at every point, and nothing written once they are done."""
 
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -119,10 +117,7 @@ def kill_until(cluster: Cluster, operator: Operator, phase: str) -> int:
         wait_for(f"another step to {phase}", is_further, SECONDS)
         if before[0] == phase:
             return kills
-        pid = operator.daemon.pid()
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+        operator.kill()
         operator.start()
     pytest.fail(f"not {phase} after {KILLS} kills: {before}")
 

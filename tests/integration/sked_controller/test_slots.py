@@ -1,9 +1,7 @@
 """One node, one decision, on a real control plane: who gets a contested node, and that nobody else is touched."""
 
 import json
-import os
 import random
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -230,10 +228,7 @@ def test_killed_in_the_middle_of_hand_overs_it_ends_with_one_scheduler_a_node(
         if turn == 3:
             spare.stop_component(API_SERVER)
             spare.start_component(API_SERVER)
-        pid = operator.daemon.pid()
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+        operator.kill()
         operator.start()
     wait_where(spare, dict.fromkeys(NODES, winner))
     operator.stop()

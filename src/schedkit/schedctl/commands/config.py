@@ -141,7 +141,8 @@ def _write(session: Session, key: str, value: str | tuple[str, ...] | None, user
         try:
             parse_config(edited, str(path))
         except BadDataError as error:
-            what = error.message.partition(": ")[2]  # the line is one of a text that is not in the file
+            # Without the line, which is one of a text that is not in the file.
+            what = error.message.removeprefix(str(path)).partition(": ")[2]
             raise UsageError(what, hint=error.hint) from error
         return edited
 

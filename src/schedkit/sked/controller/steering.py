@@ -1,6 +1,6 @@
 """What a rollout does next, from what is seen of its nodes; and what the labels and the status say of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -83,7 +83,7 @@ class Steering:
         claim: Claim,
         revisions: RevisionPlan,
         judged: Mapping[str, Judgement],
-        failures: Iterable[NodeFailure],
+        failures: Sequence[NodeFailure],
         now: datetime,
         *,
         quarantined: int = 0,
@@ -188,7 +188,7 @@ class Steering:
         claim: Claim,
         revisions: RevisionPlan,
         judged: Mapping[str, Judgement],
-        failures: Iterable[NodeFailure],
+        failures: Sequence[NodeFailure],
         pullers: Pullers,
         now: datetime,
     ) -> list[Place]:
@@ -220,7 +220,7 @@ class Steering:
             waiter = pods.get((coming, name))
             value = find_given(node, pods.get((names.get(read_slot(node).value, ""), name)), waiter)
             revision = names.get(value, "") if value else _find_there(name, revisions, pods)
-            if value and self._taken.get((claim.identity, name)) == value:
+            if value and self._taken.get(key) == value:
                 revision = ""
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
@@ -230,7 +230,7 @@ class Steering:
             place = _make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
-            place = _note_waiting(replace(place, coming=coming), seen, waiter, waits, now)
+            place = _note_waiting(place, seen, waiter, waits, now)
             if coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter)):
                 place = replace(place, arrived=True)
             elif claim.owner not in self._without_pulls:
@@ -385,6 +385,7 @@ def _make_place(
         attached_at=(parse_time(judgement.since) or seen.attached_at) if state is PlaceState.WORKING else None,
         given_at=given_at,
         failed_at=failed_at if state is PlaceState.STARTING else None,
+        coming=seen.coming,
         reason=reason,
         message=message,
         labels=node.metadata.labels,
