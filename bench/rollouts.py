@@ -66,9 +66,18 @@ class Scene:
 
 
 async def measure_rollouts(
-    cluster: Cluster, session: aiohttp.ClientSession, manager: Process, size: int, *, daemonset: bool
+    cluster: Cluster,
+    session: aiohttp.ClientSession,
+    manager: Process,
+    size: int,
+    *,
+    daemonset: bool,
+    only_back: bool,
 ) -> None:
-    """Roll out and back with the operator, then by a plain loop; and before, if asked for, with a DaemonSet alone."""
+    """Roll out and back with the operator, then by a plain loop; and before, if asked for, with a DaemonSet alone.
+
+    `only_back` leaves out what the way back can do without: the second revision, and the loop that moves all nodes.
+    """
     await asyncio.to_thread(kwok.add_nodes, cluster, size, timeout=1800)
     await spread((create_report(session, number) for number in range(size)), WORKERS)
     await spread((report(session, number, DISABLED) for number in range(size)), WORKERS)
@@ -89,13 +98,13 @@ async def measure_rollouts(
             _tell(scene, "a DaemonSet, nodes report", await _roll_plain(scene, V3))
             await send(session, "DELETE", f"{PLAIN}/plain", {}, "application/json")
         await _wait_idle(scene, size)
-        await _measure_operator(cluster, scene, kernels)
+        await _measure_operator(cluster, scene, kernels, only_back=only_back)
         for task in tasks:
             task.cancel()
     show("load of this host after, 1 minute", f"{os.getloadavg()[0]:.2f}")
 
 
-async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKernels) -> None:
+async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKernels, *, only_back: bool) -> None:
     manager = scene.manager
     manager.start(cluster.admin_kubeconfig)
 
@@ -109,7 +118,7 @@ async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKerne
     await until("the manager to serve its metrics", serves)
     await manager.settle()
     await _measure(scene, "first revision", V1, "Complete")
-    second = await _measure(scene, "second revision", V2, "Complete")
+    second = 0.0 if only_back else await _measure(scene, "second revision", V2, "Complete")
     kernels.refuse(V3, scene.size // 2)
     await _measure(scene, "third revision, until it fails", V3, "RollingBack")
     async with scene.session.get(f"{SCHEDEXTS}/everywhere") as answer:
@@ -118,10 +127,13 @@ async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKerne
     show(f"{scene.size} nodes, third revision: nodes that have it", str(count))
     back = await _measure(scene, "back from it", V3, "RolledBack")
     manager.stop()
-    # The same by a loop: all nodes to the first revision; as many as went back to the second, whose image is there.
-    plain = await _move(scene, "all nodes by a plain loop", V1, scene.size, pulls=True)
-    plain_back = await _move(scene, f"{count} nodes back by a plain loop", V2, count, pulls=False)
-    show("ratio second revision / a plain loop that makes the same pods", f"{second / plain:.2f}")
+    # The same by a loop: all nodes to the first revision; as many as went back to another one, whose image is there.
+    if not only_back:
+        plain = await _move(scene, "all nodes by a plain loop", V1, scene.size, pulls=True)
+        show("ratio second revision / a plain loop that makes the same pods", f"{second / plain:.2f}")
+    kernels.refuse(V3, scene.size)
+    to = V3 if only_back else V2
+    plain_back = await _move(scene, f"{count} nodes back by a plain loop", to, count, pulls=False)
     show("ratio back / a plain loop back", f"{back / plain_back:.2f}")
 
 

@@ -335,7 +335,8 @@ async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: 
 
             controller = kwok.Kwok.start(cluster, kwok_artefact, stages=make_stages(cluster, kwok_artefact))
             try:
-                await measure_rollouts(cluster, session, manager, size, daemonset="daemonset" in parts)
+                more, less = "daemonset" in parts, "back" in parts
+                await measure_rollouts(cluster, session, manager, size, daemonset=more, only_back=less)
             finally:
                 manager.stop()
                 controller.stop()
@@ -378,6 +379,7 @@ def main() -> None:
     parser.add_argument("--rollouts", action="store_true", help="measure a rollout with reports and a way back only")
     parser.add_argument("--size", type=int, default=ROLLOUT_NODES, help="nodes of --rollouts (default: %(default)s)")
     parser.add_argument("--daemonset", action="store_true", help="--rollouts: measure a DaemonSet's own update too")
+    parser.add_argument("--back", action="store_true", help="--rollouts: only what the way back takes")
     asked = parser.parse_args()
     chosen = {
         "cold start": asked.cold_start,
@@ -386,6 +388,7 @@ def main() -> None:
         "reports": asked.reports,
         "rollouts": asked.rollouts,
         "daemonset": asked.daemonset,
+        "back": asked.back,
     }
     parts = {part for part in chosen if chosen[part]} or {"cold start", "nodes"}
     store = open_store()

@@ -93,7 +93,7 @@ def find_registered() -> Mapping[str, str]:
         found |= _find_calls(ast.parse(path.read_text()))
     everything = KernelState(State.ENABLED, "ops", 1, 0, events={"a": 1})
     for family in describe_slot(everything, release="6.16", attached_at=1.0):
-        suffix = {"counter": "_total", "info": "_info"}.get(family.kind, "")
+        suffix = "_total" if family.kind == "counter" else ""
         found[f"{family.name}{suffix}"] = family.kind
     return found
 

@@ -29,6 +29,17 @@ def test_version_is_shown_however_it_is_asked_for() -> None:
     assert {sked(*words).stdout for words in (["version"], ["-V"], ["--version"])} == {f"sked {__version__}\n"}
 
 
+def test_help_is_shown_however_it_is_asked_for() -> None:
+    assert sked("help").stdout == sked("--help").stdout
+    assert sked("help", "agent").stdout == sked("agent", "--help").stdout
+    assert sked("help", "bogus").returncode == 64
+
+
+def test_completion_is_for_the_shell_of_the_user() -> None:
+    own = "import os; os.environ['SHELL'] = '/usr/bin/zsh'"
+    assert sked("completion", before=own).stdout == sked("completion", "zsh").stdout
+
+
 @pytest.mark.parametrize(("shell", "current"), [("bash", "1"), ("zsh", "1"), ("fish", "ren")])
 def test_completion_script_asks_the_program(shell: str, current: str) -> None:
     assert "_SKED_COMPLETE" in sked("completion", shell).stdout
@@ -100,6 +111,14 @@ def test_flag_that_does_not_exist_is_named_whole() -> None:
     told, hint = done.stderr.splitlines()
     assert (done.returncode, hint) == (64, "hint: 'sked manager --help' shows the options")
     assert "--no-such-flag" in told  # in words that differ between versions of click
+
+
+@pytest.mark.parametrize(
+    ("words", "path"), [(["manager", "--kubeconfig"], "sked manager"), (["render", "-o"], "sked render")]
+)
+def test_option_without_its_value_names_its_command(words: list[str], path: str) -> None:
+    done = sked(*words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (64, f"hint: '{path} --help' shows the options")
 
 
 def test_render_prints_the_described_daemonset() -> None:

@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from schedkit import __version__
-from schedkit.cli import Seconds, Whole, run_command, run_program
+from schedkit.cli import SHELLS, ProgramGroup, Seconds, Whole, find_context, find_shell, run_command, run_program
 from schedkit.errors import BadDataError, NotFoundError, UsageError, clean, tell
 from schedkit.sked.go_flags import GoCommand, choose_logging, switch, zap_options
 from schedkit.sked.trust_options import read_trust_options, trust_options
@@ -45,7 +45,11 @@ def logging_options(command: Function) -> Function:
     return command
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog="Exit codes: 'schedctl help exit-codes'.")
+@click.group(
+    cls=ProgramGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 'schedctl help exit-codes'.",
+)
 @click.version_option(__version__, "-V", "--version", prog_name="sked", message="%(prog)s %(version)s")
 def sked() -> None:
     """Run sched_ext CPU schedulers on the nodes of a Kubernetes cluster."""
@@ -57,8 +61,18 @@ def version() -> None:
     click.echo(f"sked {__version__}")
 
 
+@sked.command(name="help", short_help="Show the help of a command.")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.pass_context
+def help_(context: click.Context, words: tuple[str, ...]) -> None:
+    """Show the help of sked, or of one of its commands, as --help does."""
+    click.echo(find_context(context.find_root(), words).get_help())
+
+
 @sked.command(short_help="Print the completion script for a shell.")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument(
+    "shell", type=click.Choice(SHELLS), required=False, callback=find_shell, metavar=f"[{'|'.join(SHELLS)}]"
+)
 def completion(shell: str) -> None:
     """Print the completion script for a shell, for example: sked completion bash >/etc/bash_completion.d/sked."""
     from click.shell_completion import ShellComplete, get_completion_class

@@ -5,6 +5,8 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import click
 
+from schedkit.cli import ProgramCommand
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _LEVELS = {"debug": "debug", "info": "info", "error": "error", "panic": "critical"}  # zap's, and Python's
@@ -12,7 +14,7 @@ _TIME_ENCODINGS = ("epoch", "millis", "nano", "iso8601", "rfc3339", "rfc3339nano
 _AS_WRITTEN = ("iso8601", "rfc3339", "rfc3339nano")  # what our log is like anyway
 
 
-class GoCommand(click.Command):
+class GoCommand(ProgramCommand):
     """A command whose long options may have one dash, as with Go's flag package."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -185,6 +185,11 @@ METADATA = "an agent may not change a report's labels, annotations or finalizers
 OWNER = "an agent may make its report the node's own, and nobody else's"
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("/status", {"status": {"schedExt": "default/mine"}}, "an agent may not write status.schedExt"),
+    (
+        "/status",
+        {"status": {"ejections": {"schedExt": "default/one", "last": "2026-01-01T00:00:00Z"}}},
+        "an agent may not write status.ejections",
+    ),
     ("", {"metadata": {"labels": {"a": "b"}}}, METADATA),
     ("", {"metadata": {"annotations": {"a": "b"}}}, METADATA),
     ("", {"metadata": {"finalizers": ["example.com/held"]}}, METADATA),

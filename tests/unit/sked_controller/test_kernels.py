@@ -43,7 +43,7 @@ class Kernels(Cluster):
             if "left" in more:
                 status["lastDetach"] = {"ops": RUSTY, "time": stamp(more["left"]), "enableSeq": 1}
             old = self.find_report(node)
-            status |= {"schedExt": old["schedExt"]} if "schedExt" in old else {}
+            status |= {field: old[field] for field in ("schedExt", "quarantine", "ejections") if field in old}
             self.put("schedextnodes", {"metadata": {"name": node}, "status": status})
 
     def find_report(self, node: str) -> dict[str, Any]:

@@ -4,14 +4,20 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from tests.unit.sked_controller.test_kernels import NODES, RUSTY, Kernels, attached, stamp
+import pytest
+
+from schedkit.sked.api.rules import LONGEST_REVISION
+from schedkit.sked.controller.reports import Ejections
+from tests.unit.sked_controller.test_kernels import NODES, RUSTY, Kernels, attached, make_kernels, stamp
+from tests.unit.sked_controller.world import refusal
 
 ASKED = {"afterEjections": 2, "within": "10m"}
+HOURS = {"afterEjections": 2, "within": "10h"}
 QUARANTINE = "sked.schedkit.io/quarantine"
 
 
-def eject(cluster: Kernels, node: str, times: int) -> None:
-    """Have a node's kernel eject the scheduler, and its container start again, so many times."""
+def eject(cluster: Kernels, node: str, times: int, *, seen: bool = True) -> None:
+    """Have a node's kernel eject the scheduler, and its container start again, so many times; the operator sees it."""
     for _ in range(times):
         cluster.now += timedelta(seconds=10)
         pod = cluster.get("pods", f"one-{node}") if f"one-{node}" in cluster.names("pods") else None
@@ -37,13 +43,21 @@ def eject(cluster: Kernels, node: str, times: int) -> None:
             "lastDetach": {"ops": RUSTY, "time": stamp(ended), "enableSeq": seq},
         }
         cluster.put("schedextnodes", {"metadata": {"name": node}, "status": status})
-        cluster.work()
+        if seen:
+            cluster.work()
 
 
 def note_of(cluster: Kernels, node: str) -> dict[str, Any]:
     text = cluster.get("nodes", node)["metadata"].get("annotations", {}).get(QUARANTINE, "")
     found: dict[str, Any] = json.loads(text) if text else {}
     return found
+
+
+def lift(cluster: Kernels) -> None:
+    """What `kubectl annotate node n2 sked.schedkit.io/quarantine-` does."""
+    node = cluster.get("nodes", "n2")
+    cluster.change("nodes", "n2", metadata=node["metadata"] | {"annotations": {"sked.schedkit.io/slot": "none"}})
+    cluster.work()
 
 
 def quarantined(**asked: Any) -> Kernels:
@@ -87,9 +101,7 @@ def test_without_being_asked_for_nothing_is_put_in_quarantine() -> None:
 
 def test_person_lifts_it_by_taking_the_annotation_away() -> None:
     cluster = quarantined()
-    node = cluster.get("nodes", "n2")
-    cluster.change("nodes", "n2", metadata=node["metadata"] | {"annotations": {"sked.schedkit.io/slot": "none"}})
-    cluster.work()
+    lift(cluster)
     assert cluster.slots() == {}
     assert cluster.on("n2") == ["one"]
     assert "quarantine" not in cluster.find_report("n2")
@@ -125,6 +137,149 @@ def test_operator_that_starts_again_keeps_it() -> None:
     cluster.work()
     assert cluster.slots() == {"n2": "none"}
     assert cluster.get("schedexts", "one")["status"]["nodes"]["quarantined"] == 1
+
+
+def test_operator_that_starts_again_goes_on_counting() -> None:
+    cluster = attached(quarantine={"afterEjections": 3})
+    eject(cluster, "n2", 2)
+    counted = cluster.find_report("n2")["ejections"]
+    assert (counted["schedExt"], len(counted["times"])) == ("default/one", 2)
+    cluster = Kernels(cluster)
+    cluster.work()
+    assert cluster.find_report("n2")["ejections"] == counted, "what was counted is not counted again"
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {"n2": "none"}
+
+
+def test_ejection_while_no_operator_ran_counts() -> None:
+    cluster = attached(quarantine=ASKED)
+    eject(cluster, "n2", 1)
+    eject(cluster, "n2", 1, seen=False)
+    cluster = Kernels(cluster)
+    cluster.work()
+    assert cluster.slots() == {"n2": "none"}
+
+
+def test_after_a_quarantine_counting_starts_from_zero() -> None:
+    cluster = quarantined()
+    assert "times" not in cluster.find_report("n2")["ejections"]
+    lift(cluster)
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {}
+    assert len(cluster.find_report("n2")["ejections"]["times"]) == 1
+
+
+def test_another_revision_is_counted_from_zero() -> None:
+    cluster = attached(quarantine=ASKED)
+    eject(cluster, "n2", 1)
+    cluster.apply_resource("one", quarantine=ASKED, sched="example.com/scx_rusty:2")
+    cluster.work()
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {}
+    assert len(cluster.find_report("n2")["ejections"]["times"]) == 1
+
+
+def test_what_was_counted_is_dropped_with_the_wish_to_count() -> None:
+    cluster = attached(quarantine={"afterEjections": 3})
+    eject(cluster, "n2", 2)
+    cluster.apply_resource("one")
+    cluster.work()
+    assert "ejections" not in cluster.find_report("n2")
+    cluster.apply_resource("one", quarantine={"afterEjections": 3})
+    cluster.work()
+    assert len(cluster.find_report("n2")["ejections"]["times"]) == 1, "only what can still be seen counts"
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_resource_of_the_same_name_inherits_no_count(seen: bool) -> None:
+    cluster = attached(quarantine=HOURS)
+    eject(cluster, "n2", 1)
+    cluster.now += timedelta(seconds=5)
+    if seen:
+        cluster.remove("schedexts", "one")
+    else:  # while no operator ran
+        cluster.objects["schedexts"].clear()
+    cluster.apply_resource("one", quarantine=HOURS)
+    cluster = cluster if seen else Kernels(cluster)
+    cluster.work()
+    cluster.attach("one", *NODES)
+    cluster.work()
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {}
+    assert len(cluster.find_report("n2")["ejections"]["times"]) == 1
+
+
+def test_clock_that_was_a_day_ahead_does_not_make_ejections_count_forever() -> None:
+    cluster = attached(quarantine=ASKED)
+    eject(cluster, "n2", 1)
+    revision, ahead = cluster.find_report("n2")["ejections"]["revision"], stamp(cluster.now + timedelta(days=1))
+    cluster.known.ejections._counted["n2"] = Ejections("default/one", revision, ahead, (ahead,))
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {}
+
+
+def test_killed_after_the_annotation_and_before_the_report_counting_starts_from_zero() -> None:
+    cluster = attached(quarantine=HOURS)
+    eject(cluster, "n2", 1)
+    cluster.refusals["apply schedextnodes/status"] = refusal(403, "Forbidden")
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {"n2": "none"}
+    cluster = Kernels(cluster)
+    cluster.work()
+    assert "times" not in cluster.find_report("n2")["ejections"]
+    lift(cluster)
+    eject(cluster, "n2", 1)
+    assert cluster.slots() == {}
+
+
+def test_ejection_of_a_pod_of_the_old_spec_does_not_count_for_the_new_one() -> None:
+    on_delete = {"updateStrategy": {"type": "OnDelete"}}
+    cluster = attached(quarantine=HOURS, **on_delete)
+    cluster.apply_resource("one", quarantine=HOURS, sched="example.com/scx_rusty:2", **on_delete)
+    cluster.work()
+    (claim,) = cluster.known.placement.on("n2")
+    eject(cluster, "n2", 2)
+    counted = cluster.find_report("n2")["ejections"]["revision"]
+    assert counted.startswith("one-")
+    assert counted != cluster.known.workloads.name_work(claim)
+    assert cluster.slots() == {}, "the new one was never ejected"
+
+
+def test_revision_of_a_resource_with_the_longest_name_fits_into_the_report() -> None:
+    cluster = make_kernels()
+    cluster.apply_resource("a" * 63)
+    (claim,) = (found for found in cluster.known.placement.on("n1") if found.name != "one")
+    assert len(cluster.known.workloads.name_work(claim)) == LONGEST_REVISION
+
+
+def test_two_operators_do_not_overwrite_what_the_other_one_counted() -> None:
+    cluster = Kernels(namespaces=("default",))
+    for name in NODES:
+        cluster.add_node(name)
+    cluster.add_agents(*NODES)
+    cluster.report(*NODES)
+    cluster.apply_resource("one", quarantine=HOURS)
+    cluster.work()
+    cluster.attach("one", *NODES)
+    cluster.work()
+    eject(cluster, "n2", 1)
+    assert cluster.find_report("n2")["ejections"]["schedExt"] == "default/one"
+    cluster.apply_resource("one", quarantine=HOURS, nodeSelector={"kubernetes.io/hostname": "n1"})
+    spec = {"sched": "example.com/scx_rusty:1", "quarantine": HOURS, "nodeSelector": {"kubernetes.io/hostname": "n2"}}
+    cluster.put("schedexts", {"metadata": {"name": "theirs", "namespace": "other"}, "spec": spec})
+    cluster.work()
+    time = stamp(cluster.now)
+    theirs = {"schedExt": "other/theirs", "revision": "theirs-0123456789", "last": time, "times": [time]}
+    status = cluster.find_report("n2") | {"schedExt": "other/theirs", "ejections": theirs}
+    cluster.put("schedextnodes", {"metadata": {"name": "n2"}, "status": status})
+    assert not [write for write in cluster.work() if "schedextnodes" in write]
+    assert cluster.find_report("n2")["ejections"] == theirs
+
+
+def test_ejections_that_are_not_counted_are_not_written() -> None:
+    cluster = attached()
+    eject(cluster, "n2", 2)
+    assert "ejections" not in cluster.find_report("n2")
 
 
 def test_another_resource_may_have_the_node() -> None:

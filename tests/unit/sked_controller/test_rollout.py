@@ -278,6 +278,60 @@ def test_node_that_was_brought_back_is_waited_for_until_its_kernel_has_it_or_its
         assert advance(asked, progress, V2, [well, rest], Requests(), NOW).progress.phase == ROLLED_BACK
 
 
+def test_rollback_begins_with_the_node_that_was_updated_last() -> None:
+    """Whatever the order of their names."""
+    failed = Progress(V1, V2, ROLLING_BACK, failed=Cause(V2, "n0", "Ejected", "stall", NOW), since=NOW)
+    given = {"n1": 10, "n2": 30, "n3": 20}
+    places = [
+        Place(name, V2, PlaceState.WORKING, ready=True, attached_at=NOW, given_at=NOW + timedelta(seconds=seconds))
+        for name, seconds in given.items()
+    ]
+    order = []
+    while places:
+        course = advance(ask(), failed, V2, places, Requests(), NOW + timedelta(seconds=60))
+        (moved,) = (name for name, revision in course.revisions.items() if revision == V1)
+        order.append(moved)
+        places = [place for place in places if place.name != moved]
+    assert order == ["n2", "n3", "n1"]
+
+
+def fail_with(message: str, *, held: bool = False) -> list[Place]:
+    state = PlaceState.STARTING if held else PlaceState.FAILED
+    failing = Place("n0", V2, state, held=held, given_at=NOW, reason="Ejected", message=message)
+    return [failing, Place("n1", V1, PlaceState.WORKING, ready=True, attached_at=NOW, given_at=NOW)]
+
+
+def test_node_whose_log_is_being_read_is_left_as_it_is() -> None:
+    rolling = Progress(V1, V2, ROLLING_BACK, failed=Cause(V2, "n9", "Ejected", "stall", NOW), since=NOW)
+    course = advance(ask(), rolling, V2, fail_with("it left", held=True), Requests(), NOW)
+    assert course.revisions == {"n0": V2, "n1": V1}
+    course = advance(ask(), rolling, V2, fail_with("it left: stall"), Requests(), NOW)
+    assert course.revisions == {"n0": V1, "n1": V1}
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_node_whose_quarantine_ends_on_the_way_back_or_with_another_try_gets_the_stable_revision(paused: bool) -> None:
+    (failing, other) = fail_with("it left")
+    places = [replace(failing, skipped=True, quarantined=True), other]
+    failed = Progress(V1, V2, ROLLING_BACK, failed=Cause(V2, "n0", "Ejected", "it left", NOW), since=NOW)
+    for before in (failed, replace(failed, failed=None)):
+        course = advance(ask(), before, V2, places, Requests(paused=paused), NOW)
+        assert course.progress == before, "it is waited for"
+        assert course.revisions == {"n0": V1, "n1": V1}
+    stays = replace(failed, phase=PAUSED)
+    course = advance(ask(failure={"action": "Pause"}), stays, V2, places, Requests(paused=paused), NOW)
+    assert course.revisions["n0"] == V2, "whoever lifts it gives it back what it had"
+
+
+def test_cause_of_a_failure_gets_longer_and_never_shorter() -> None:
+    before = Progress(V1, V2, ROLLING_BACK, failed=Cause(V2, "n0", "Ejected", "it left", NOW), since=NOW)
+    course = advance(ask(), before, V2, fail_with("it left: stall"), Requests(), NOW)
+    assert course.progress.failed == Cause(V2, "n0", "Ejected", "it left: stall", NOW)
+    assert not course.revisions, "it is noted down before anything is done"
+    for message in ("it left", "", "something else"):
+        assert advance(ask(), course.progress, V2, fail_with(message), Requests(), NOW).progress == course.progress
+
+
 def test_rollback_waits_neither_for_what_nobody_will_ever_tell_nor_by_a_wrong_clock() -> None:
     def go_back(*places: Place) -> str:
         progress = Progress(V1, V2, ROLLING_BACK, 0, NOW, Cause(V2, "n0", "Ejected", "it left the kernel", NOW))

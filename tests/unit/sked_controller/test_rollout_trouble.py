@@ -10,7 +10,6 @@ from schedkit.sked.controller.verification import Failure
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_rollouts import (
     BAD,
-    KEY,
     NODES,
     QUICK,
     V1,
@@ -250,44 +249,6 @@ def test_attachment_that_no_agent_saw_begin_counts_from_when_it_was_first_seen()
     assert cluster.rollout["step"] == 1
 
 
-def test_nodes_in_quarantine_count_as_failed_so_that_not_all_of_them_end_there() -> None:
-    cluster = make_rolling()
-    steps = [{"nodes": 2}, {"pause": {}}]
-    rollout = QUICK | {"steps": steps, "maxUnavailable": 3, "failure": {"maxNodes": 1}}
-    cluster.apply_resource("one", sched=V2, rollout=rollout, quarantine={"afterEjections": 1})
-    cluster.run_until("Paused")
-    eject(cluster, "n1")
-    cluster.work()
-    assert cluster.slots()["n1"] == "none"
-    assert cluster.rollout["phase"] == "Paused"
-    assert cluster.rollout["nodes"] == {"updated": 2, "attached": 1, "failed": 1, "quarantined": 1, "skipped": 0}
-    eject(cluster, "n2")
-    cluster.work()
-    cluster.run_until("RolledBack")
-    assert cluster.images == dict.fromkeys(NODES, V1)
-
-
-@pytest.mark.parametrize("action", ["Rollback", "Pause"])
-def test_quarantine_and_failure_of_one_ejection(action: str) -> None:
-    cluster = make_rolling()
-    rollout = QUICK | {"steps": ONE_CANARY, "failure": {"action": action}}
-    cluster.apply_resource("one", sched=V2, rollout=rollout, quarantine={"afterEjections": 1})
-    cluster.run_until("Paused")
-    eject(cluster, "n1")
-    cluster.refusals["apply schedexts/status"] = refusal(503, "Unavailable")
-    with pytest.raises(Exception, match="503"):
-        cluster.work()
-    cluster.refusals.clear()
-    cluster.look("one")
-    cluster.work()
-    assert cluster.rollout["failedRevision"]["node"] == "n1"
-    if action == "Rollback":
-        cluster.run_until("RolledBack")
-        assert cluster.images == dict.fromkeys(NODES, V1), "a revision that is gone keeps no node in quarantine"
-    else:
-        assert cluster.slots()["n1"] == "none"
-
-
 # --- leaving it -----------------------------------------------------------------------------------------------------
 
 
@@ -425,7 +386,7 @@ def test_what_failed_and_what_was_carried_out_is_remembered_while_suspended() ->
 
 def test_nodes_that_are_gone_are_forgotten() -> None:
     cluster = make_rolling()
-    steering, metrics = cluster._reconciler._steering, cluster._reconciler._metrics
+    steering = cluster._reconciler._steering
     cluster.ask(V2)
     cluster.refusals["label"] = refusal(403, "Forbidden")
     cluster.work()
@@ -434,4 +395,4 @@ def test_nodes_that_are_gone_are_forgotten() -> None:
         cluster.remove("nodes", name)
     cluster.work()
     assert not {name for _, name in steering._taken} - {"n4"}
-    assert set(metrics._measured[KEY]) == {"n4"}
+    assert [set(seen) for seen in steering._seen.values()] == [{"n4"}]

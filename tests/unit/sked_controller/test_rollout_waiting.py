@@ -8,7 +8,18 @@ import pytest
 from schedkit.sked.controller.daemonsets import find_waiter
 from schedkit.sked.controller.objects import WAIT
 from schedkit.sked.controller.pulls import PULL
-from tests.unit.sked_controller.test_rollouts import BAD, NODES, QUICK, V1, V2, V3, Rolling, find_revision, make_rolling
+from tests.unit.sked_controller.test_rollouts import (
+    BAD,
+    NODES,
+    QUICK,
+    V1,
+    V2,
+    V3,
+    Rolling,
+    find_revision,
+    make_rolling,
+    work_until_killed,
+)
 
 SKED = "example.com/sked:1"
 
@@ -319,6 +330,23 @@ def test_operator_that_starts_again_goes_on() -> None:
     again.run_until("Complete")
     assert again.images == dict.fromkeys(NODES, V2)
     assert again.coming() == {}
+
+
+@pytest.mark.parametrize("image", [V2, BAD])
+@pytest.mark.parametrize("after", [1, 2, 3, 5])
+def test_operator_that_is_killed_while_pods_wait_is_followed_by_one_that_goes_on(after: int, image: str) -> None:
+    cluster = make_waiting()
+    cluster.ask(image, steps=[{"nodes": 1}, {"nodes": "50%"}])
+    phase, ends = ("Complete", V2) if image == V2 else ("RolledBack", V1)
+    for _ in range(200):
+        cluster = work_until_killed(cluster, after)
+        if (cluster.rollout["phase"], cluster.images) == (phase, dict.fromkeys(NODES, ends)):
+            break
+    else:
+        pytest.fail(f"no end: {cluster.rollout} {cluster.images} {cluster.coming()}")
+    assert cluster.most_idle == 1
+    cluster.work()
+    assert cluster.coming() == {}
 
 
 def test_what_is_waited_with_is_no_other_work() -> None:

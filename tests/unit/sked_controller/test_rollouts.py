@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -88,7 +88,8 @@ class Rolling(Kernels):
                     "gapMilliseconds": GAPS.get(node, 700),
                 }
             kernel = {"bootID": f"boot-of-{node}", "supported": "True"}
-            held = {"schedExt": self.find_report(node).get("schedExt", "")}
+            old = self.find_report(node)
+            held = {field: old[field] for field in ("schedExt", "quarantine", "ejections") if field in old}
             self.put("schedextnodes", {"metadata": {"name": node}, "status": held | {"kernel": kernel, "slot": state}})
         return self._version != before
 
@@ -512,27 +513,30 @@ def test_deleting_the_resource_leaves_no_label() -> None:
     assert cluster.slots() == {}
 
 
+AnyRolling = TypeVar("AnyRolling", bound=Rolling)
+
+
 class Killed(Exception):
     """The operator's process is gone."""
 
 
-def work_until_killed(cluster: Rolling, after: int) -> Rolling:
+def work_until_killed(cluster: AnyRolling, after: int) -> AnyRolling:
     """Let everybody work; at its n-th write the operator is killed before it is made, and another one comes."""
-    left = after
+    left, cls = after, type(cluster)
 
     def note(write: str, body: object) -> None:
         nonlocal left
         left -= 1
         if left < 0:
             raise Killed(write)
-        Rolling._note(cluster, write, body)
+        cls._note(cluster, write, body)
 
     cluster._note = note  # type: ignore[method-assign]
     try:
         cluster.look("one")
         cluster.work()
     except Killed:
-        successor = Rolling(cluster)
+        successor = cls(cluster)
         successor.most_idle = cluster.most_idle
         return successor
     finally:
@@ -558,8 +562,7 @@ def test_operator_that_is_killed_at_any_write_is_followed_by_one_that_goes_on(af
 
 
 def test_metrics_of_a_pool_without_a_rollout_are_forgotten() -> None:
-    cluster = make_rolling()
-    metrics = RolloutMetrics(registry := MetricsRegistry(), cluster.known.sight)
+    metrics = RolloutMetrics(registry := MetricsRegistry())
     rollout = RolloutStatus(phase="RolledBack")
     metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b", rollout=rollout)))
     metrics.tell(KEY, (), (PoolStatus(name="a", rollout=rollout), PoolStatus(name="b")))

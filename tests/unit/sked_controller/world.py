@@ -108,7 +108,7 @@ class World:
             self.judgements,
             announcer,
             lambda: self.now,
-            RolloutMetrics(self.registry, self.known.sight),
+            RolloutMetrics(self.registry),
             lambda _: 0.0,
             verifier,
         )
@@ -248,7 +248,8 @@ class World:
         old = self.objects[resource.plural].get(Key(namespace_of(resource.plural), name))
         if old and resource.plural == "schedextnodes":  # another manager's fields stay
             assert sent["metadata"]["uid"] == old["metadata"]["uid"]
-            kept = {field: value for field, value in old["status"].items() if field not in ("schedExt", "quarantine")}
+            ours = ("schedExt", "quarantine", "ejections")
+            kept = {field: value for field, value in old["status"].items() if field not in ours}
             sent["status"] = kept | sent.get("status", {})
         if status:
             if old is None:

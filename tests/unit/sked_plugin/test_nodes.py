@@ -132,6 +132,15 @@ def test_why_tells_of_quarantine_slot_and_detachment() -> None:
     assert "No pod of a scheduler is on it." in text
 
 
+def test_why_tells_how_many_ejections_count() -> None:
+    last = "2026-01-01T00:58:00Z"
+    ejections = {"schedExt": "default/web", "last": last, "times": ["2026-01-01T00:57:00Z", last]}
+    counted = "2 ejections count towards its quarantine, the last 2m ago."
+    assert counted in tell(report=make_report(ejections=ejections))
+    assert "count towards" not in tell(report=make_report(ejections=ejections | {"times": []}))
+    assert "count towards" not in tell(node=make_node(quarantine=QUARANTINE), report=make_report(ejections=ejections))
+
+
 def test_why_tells_of_problems_and_of_a_foreign_scheduler() -> None:
     problem = {"check": "kernel.btf", "severity": "error", "message": "/sys/kernel/btf/vmlinux is not there"}
     kernel = {"release": "6.1", "supported": "False", "problems": [problem]}

@@ -7,8 +7,9 @@ import msgspec
 from schedkit.sked.api.about import about
 from schedkit.sked.api.conditions import NODE_CONDITIONS
 from schedkit.sked.api.kubernetes import OBJECT_NAME_LENGTH, Condition, SpecModel
-from schedkit.sked.api.limits import OPS_LENGTH, PROBLEMS_TOLD, SUB_SCHEDULERS_TOLD, TEXT_LENGTH
+from schedkit.sked.api.limits import MOST_EJECTIONS, OPS_LENGTH, PROBLEMS_TOLD, SUB_SCHEDULERS_TOLD, TEXT_LENGTH
 from schedkit.sked.api.names import API_VERSION, NODE_KIND
+from schedkit.sked.api.rules import LONGEST_REVISION
 from schedkit.sked.kube.objects import ObjectMeta
 
 
@@ -101,13 +102,30 @@ class NodeQuarantine(SpecModel, frozen=True, kw_only=True):
         about("The SchedExt that was ejected, as namespace/name.", maxLength=2 * OBJECT_NAME_LENGTH + 1),
     ]
     revision: Annotated[
-        str, about("The revision that was ejected; another revision ends the quarantine.", maxLength=64)
+        str, about("The revision that was ejected; another revision ends the quarantine.", maxLength=LONGEST_REVISION)
     ] = ""
     since: Annotated[str, about("Start of the quarantine.", format="date-time")]
     until: Annotated[
         str | None, about("End of the quarantine; absent: until a person lifts it.", format="date-time")
     ] = None
     reason: Annotated[str, about("The kernel's last reason.", maxLength=TEXT_LENGTH)] = ""
+
+
+class NodeEjections(SpecModel, frozen=True, kw_only=True):
+    """The ejections on a node that count towards a quarantine."""
+
+    sched_ext: Annotated[
+        str,
+        about("The SchedExt that was ejected, as namespace/name.", maxLength=2 * OBJECT_NAME_LENGTH + 1),
+    ]
+    revision: Annotated[
+        str, about("The revision that was ejected; another one is counted from zero.", maxLength=LONGEST_REVISION)
+    ] = ""
+    last: Annotated[str, about("The last one that was counted.", format="date-time")]
+    times: Annotated[
+        tuple[str, ...],
+        about("When they happened; empty after they led to a quarantine.", maxItems=MOST_EJECTIONS),
+    ] = ()
 
 
 class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
@@ -136,6 +154,10 @@ class SchedExtNodeStatus(SpecModel, frozen=True, kw_only=True):
     quarantine: Annotated[
         NodeQuarantine | None,
         about("Why the node is kept without a scheduler, if it is; written by the operator."),
+    ] = None
+    ejections: Annotated[
+        NodeEjections | None,
+        about("Ejections that count towards a quarantine, where the SchedExt asks for one; written by the operator."),
     ] = None
 
 

@@ -7,6 +7,7 @@ import msgspec
 from schedkit.sked.api import rollout_rules, rules
 from schedkit.sked.api.about import about
 from schedkit.sked.api.kubernetes import LabelValue, SpecModel
+from schedkit.sked.api.limits import MOST_EJECTIONS
 
 STEPS = 16
 DURATION_LENGTH = 16
@@ -136,7 +137,8 @@ class Quarantine(SpecModel, frozen=True, kw_only=True):
     """When to leave a node without a scheduler because its kernel repeatedly ejects it."""
 
     after_ejections: Annotated[
-        int, about("How many ejections put a node into quarantine.", format="int32", minimum=1, maximum=100)
+        int,
+        about("How many ejections put a node into quarantine.", format="int32", minimum=1, maximum=MOST_EJECTIONS),
     ]
     within: Annotated[
         str | None,

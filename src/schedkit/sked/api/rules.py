@@ -8,7 +8,9 @@ from schedkit.sked.api.about import Fault, Value, each_key, fits, none_of, uniqu
 from schedkit.sked.api.patterns import cel_matches, matches
 
 NAME_LENGTH = 63  # the name is the value of a label of the pods
-REVISED_NAME_LENGTH = NAME_LENGTH - 11  # where a dash and ten characters follow
+HASH_LENGTH = 10  # of what makes a revision another one
+REVISED_NAME_LENGTH = NAME_LENGTH - 1 - HASH_LENGTH  # where a dash and a hash follow
+LONGEST_REVISION = NAME_LENGTH + 1 + HASH_LENGTH  # without a rollout, it is the name of nothing
 
 
 IMAGE = none_of(

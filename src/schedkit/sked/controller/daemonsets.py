@@ -17,6 +17,7 @@ from schedkit.sked.api.kubernetes import (
 )
 from schedkit.sked.api.names import API_VERSION, KIND
 from schedkit.sked.api.requests import CLAIM, NEXT, SLOT
+from schedkit.sked.api.rules import HASH_LENGTH
 from schedkit.sked.api.selectors import DOES_NOT_EXIST, IN
 from schedkit.sked.api.types import ON_DELETE, ROLLING_UPDATE, RollingUpdate, UpdateStrategy
 from schedkit.sked.controller.claims import Claim
@@ -42,7 +43,6 @@ from schedkit.sked.kube.objects import ObjectMeta, OwnerReference
 FILLED_IN = ("Always", "IfNotPresent")  # pull policies that Kubernetes itself chooses
 MANAGED_BY = {"managed-by": "sked-controller"}
 CONTAINER = "scx"
-HASH_LENGTH = 10
 WAITER = ("/usr/bin/sked-wait",)
 # For each resource that the scheduler itself asks for. It is enough: what waits starts slowly and then sleeps.
 WAITER_RESOURCES: dict[str, int | str] = {"cpu": "50m", "memory": "32Mi"}

@@ -7,7 +7,7 @@ from schedkit.sked.api.requests import NEXT, QUARANTINE, SLOT
 from schedkit.sked.controller.daemonsets import differs
 from schedkit.sked.controller.objects import DAEMONSETS, NODES, PODS, DaemonSet, DaemonSetSpec, Node, Pod
 from schedkit.sked.controller.pulls import PullPod
-from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport, QuarantineNote
+from schedkit.sked.controller.reports import REPORTS, AppliedHolder, HolderStatus, NodeReport
 from schedkit.sked.kube.client import Client, Preconditions
 from schedkit.sked.kube.errors import ApiAlreadyExistsError, ApiNotFoundError
 from schedkit.sked.kube.lease import LeadershipLostError
@@ -93,12 +93,12 @@ class Executor:
         except ApiNotFoundError:
             return
 
-    async def write_holder(self, report: NodeReport, holder: str, quarantine: QuarantineNote | None = None) -> None:
+    async def write_holder(self, report: NodeReport, said: HolderStatus) -> None:
         """Say in a node's report who has the node and why nobody has, or nothing; never make a report."""
         self._fence()
         seen = report.metadata
         metadata = ObjectMeta(name=seen.name, uid=seen.uid)
-        body = AppliedHolder(REPORTS.api_version, REPORTS.kind, metadata, HolderStatus(holder, quarantine))
+        body = AppliedHolder(REPORTS.api_version, REPORTS.kind, metadata, said)
         try:
             await self._client.apply(REPORTS, Object, seen.name, body, status=True, force=True)
         except ApiNotFoundError:

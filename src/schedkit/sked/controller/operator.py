@@ -147,7 +147,7 @@ async def run_operator(access: Access, options: Options) -> None:
             judgements,
             announcer,
             utc_now,
-            RolloutMetrics(registry, world.sight),
+            RolloutMetrics(registry),
             find_pause,
             verifier,
         )

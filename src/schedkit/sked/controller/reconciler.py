@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TypeVar
 
 from schedkit.sked.api.conditions import Reason
@@ -13,9 +14,11 @@ from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.crash_logs import CrashLogs
+from schedkit.sked.controller.ejections import find_ejections
 from schedkit.sked.controller.execute import Executor
-from schedkit.sked.controller.failures import CRASH_LOOPING, find_crash
+from schedkit.sked.controller.failure_logs import FailureLogs, Unread
 from schedkit.sked.controller.health import Health, examine
+from schedkit.sked.controller.holders import is_told, make_holder_status
 from schedkit.sked.controller.judgements import Change, Judgements
 from schedkit.sked.controller.plan import (
     REVISION,
@@ -28,7 +31,7 @@ from schedkit.sked.controller.plan import (
     plan_resource,
     plan_slot,
 )
-from schedkit.sked.controller.quarantine import EjectionCounter, make_note
+from schedkit.sked.controller.quarantine import is_of_earlier, make_note
 from schedkit.sked.controller.revisions import RevisionCache
 from schedkit.sked.controller.rollout_metrics import RolloutMetrics
 from schedkit.sked.controller.status import make_blind_status, make_status
@@ -42,7 +45,6 @@ from schedkit.sked.kube.logs import fields
 from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.workers import Result
 
-WITH_LOG = (CRASH_LOOPING, Reason.EJECTED, Reason.UNFIT)  # of which a scheduler's log may say more
 AT_ONCE = 16  # pods that bring images, made or removed
 RETRY_SECONDS = 60.0  # when only somebody else can fix it, and nothing will tell us
 
@@ -73,7 +75,7 @@ class Reconciler:
         self._wiring = wiring
         self._executor = executor
         self._status_writer = status_writer
-        self._crash_logs = crash_logs
+        self._failure_logs = FailureLogs(world.pods, crash_logs)
         self._revisions = revisions
         self._judgements = judgements
         self._announcer = announcer
@@ -82,7 +84,6 @@ class Reconciler:
         self._metrics = metrics
         self._find_pause = find_pause  # how long a resource with so many nodes is left alone between two looks
         self._steering = Steering(world)
-        self._ejections = EjectionCounter()
         self._verifier = verifier  # None: images are used as they are written
 
     async def reconcile(self, key: Key) -> Result | None:
@@ -155,10 +156,10 @@ class Reconciler:
         report = self._world.sight.reports.get("", name)
         if report is None or not self._world.is_complete:
             return None
-        if self._world.is_told(report):
+        if is_told(self._world, report):
             return None
         try:
-            await self._executor.write_holder(report, self._world.name_holder(report), self._world.find_note(report))
+            await self._executor.write_holder(report, make_holder_status(self._world, report))
         except ApiError as error:
             if not error.is_permanent:
                 raise
@@ -209,23 +210,26 @@ class Reconciler:
         now, key = self._now(), plan.resource.metadata.key
         healths = [examine(self._world, self._judgements, claim, now) for claim in plan.claims]
         failures = [failure for health in healths for failure in health.failures]
-        told = self._complete(plan.resource, failures[:FAILURES_TOLD])
+        completed = self._failure_logs.complete(plan.resource, failures)
+        unread = self._failure_logs.find_unread(plan.resource, failures, completed, now)
+        told, healths = completed[:FAILURES_TOLD], _put_failures(healths, completed)
         found = (self._world.find_undecidable(claim.standing) for claim in plan.claims)
         undecided = next(filter(None, found), "")
-        steered = await self._steer(healths, now)
+        steered = await self._steer(healths, unread, now)
         status = make_status(plan, healths, told, undecided, self._status_writer.now(), trouble, steered)
         times = [health.again_seconds for health in healths if health.again_seconds is not None]
         judgements = (claim.judgement for claim in plan.claims if claim.judgement)
         times += [found.again_seconds for found in judgements if found.again_seconds is not None]
         times += [found.again_seconds for found in steered.values() if found.again_seconds is not None]
+        times += [(until - now).total_seconds() for until in unread.values()]
         self._announcer.count(key, status.nodes)
         self._announcer.note_ready(key, status.conditions)
         rolling = () if plan.resource.spec.suspend else status.pools
         self._metrics.tell(key, plan.resource.status.pools, rolling)
-        self._metrics.measure(key, [name for health in healths for name in health.kernels.judged])
+        self._metrics.measure(key, [gap for found in steered.values() for gap in found.gaps])
         changes = self._judgements.take_changes(key)
         self._announcer.measure(key, changes)
-        self._count_ejections(plan.resource, changes)
+        self._count_ejections(plan.resource, healths, changes, unread)
         if changes:
             self._untold.setdefault(key, []).extend(changes)
         pause = self._find_pause(key)  # with thousands of nodes there is always one of which time changes something
@@ -240,7 +244,7 @@ class Reconciler:
             times.append(RETRY_SECONDS)
         return Result(after_seconds=min(times)) if times else None
 
-    async def _steer(self, healths: Sequence[Health], now: datetime) -> Steerings:
+    async def _steer(self, healths: Sequence[Health], unread: Unread, now: datetime) -> Steerings:
         """Decide what rollouts do next; nodes follow as far as it was noted down before."""
         steered = {}
         for health in healths:
@@ -255,6 +259,7 @@ class Reconciler:
                 health.kernels.judged,
                 health.failures,
                 now,
+                unread=unread,
                 quarantined=health.nodes.quarantined,
                 verified=verified,
             )
@@ -277,22 +282,25 @@ class Reconciler:
                 _logger.warning("cannot pull ahead", extra=fields(resource=claim.owner, error=error.message))
                 self._wiring.wake(claim.owner)
 
-    def _count_ejections(self, resource: SchedExt, changes: Sequence[Change]) -> None:
-        """Put nodes in quarantine whose kernels ejected a scheduler too often."""
-        asked, key = resource.spec.quarantine, resource.metadata.key
-        ejected = [change for change in changes if change.after.state is NodeState.EJECTED] if asked else ()
-        for change in ejected:
-            claim = self._world.find_holder(change.node)
-            if asked is None or claim is None or claim.owner != key:
-                continue
-            if self._ejections.count(claim.identity, change.node, asked, self._now()):
-                revision = self._world.workloads.find_revision(claim, change.slot)
-                note = make_note(key, revision, asked, change.after.message, self._now())
-                self._wiring.note_quarantine(change.node, note)
+    def _count_ejections(
+        self, resource: SchedExt, healths: Sequence[Health], changes: Sequence[Change], unread: Unread
+    ) -> None:
+        """Put nodes in quarantine whose kernels ejected a scheduler too often; not before its log was read."""
+        asked, key, now = resource.spec.quarantine, resource.metadata.key, self._now()
+        if asked is None:
+            return
+        for found in find_ejections(self._world, resource, healths, changes, now):
+            report = self._world.sight.reports.get("", found.node)
+            told = report.status.ejections if report else None
+            if told and is_of_earlier(told, resource):
+                told = None
+            if self._world.ejections.count(found, told, asked, held=found.pod in unread):
+                self._wiring.note_quarantine(found.node, make_note(key, found.revision, asked, found.message, now))
+            self._wiring.look_at_report(found.node)
 
     def _announce(self, resource: SchedExt, changes: Sequence[Change], told: Sequence[NodeFailure]) -> None:
         """Tell what changed; of one that was ejected when its log has been read."""
-        waiting = {failure.node for failure in told if self._waits_for_log(resource, failure)}
+        waiting = {failure.node for failure in told if self._failure_logs.is_unread(resource, failure)}
         held = [change for change in changes if change.node in waiting]
         if held:
             self._untold[resource.metadata.key] = held
@@ -303,36 +311,20 @@ class Reconciler:
         news = [*latest.values(), *hidden.values()]
         self._announcer.announce(resource, news, told, lambda name: self._world.nodes.get("", name))
 
-    def _waits_for_log(self, resource: SchedExt, failure: NodeFailure) -> bool:
-        pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
-        if pod is None or failure.reason not in WITH_LOG:
-            return False
-        # Between its end and its back-off there is no log of a previous container yet.
-        if any(status.state.ended for status in pod.status.container_statuses):
-            return True
-        crash = find_crash(pod)
-        return crash is not None and self._crash_logs.is_reading(crash)
-
     def _forget(self, resource: Key) -> None:
         self._untold.pop(resource, None)
         self._judgements.forget_resource(resource)
         self._announcer.forget(resource)
         self._steering.forget(resource)
-        self._ejections.forget(resource)
+        self._failure_logs.forget(resource)
+        self._world.forget_resource(resource)
         self._metrics.forget(resource)
 
-    def _complete(self, resource: SchedExt, failures: Sequence[NodeFailure]) -> list[NodeFailure]:
-        """Failures with what the schedulers' logs say of them."""
-        completed = []
-        for failure in failures:
-            pod = self._world.pods.get(resource.metadata.namespace, failure.pod)
-            crash = find_crash(pod) if pod and failure.reason in WITH_LOG else None
-            if crash is None:
-                completed.append(failure)
-                continue
-            before = resource.status.failures
-            completed.append(self._crash_logs.complete(resource.metadata.key, failure, crash, before))
-        return completed
+
+def _put_failures(healths: Sequence[Health], failures: Sequence[NodeFailure]) -> list[Health]:
+    """The health of claims with their failures as they are known now; in the same order."""
+    left = iter(failures)
+    return [replace(health, failures=tuple(islice(left, len(health.failures)))) for health in healths]
 
 
 async def _do_all(do: Callable[[Item], Awaitable[Done]], items: Sequence[Item]) -> list[Done]:

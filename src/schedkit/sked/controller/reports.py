@@ -65,6 +65,15 @@ class QuarantineNote(Model, frozen=True):
     reason: str = ""
 
 
+class Ejections(Model, frozen=True):
+    """What counts towards a node's quarantine; by the node's clock, as its agent told it."""
+
+    sched_ext: str = ""
+    revision: str = ""
+    last: str = ""  # the one that was counted last, also when all were counted out
+    times: tuple[str, ...] = ()
+
+
 NO_KERNEL, NO_SLOT = ReportedKernel(), ReportedSlot()
 
 
@@ -76,6 +85,7 @@ class ReportStatus(Model, frozen=True):
     last_detach: ReportedDetachment | None = None
     sched_ext: str = ""
     quarantine: QuarantineNote | None = None
+    ejections: Ejections | None = None
 
 
 class NodeReport(Model, frozen=True):
@@ -139,15 +149,20 @@ class AppliedHolder(Applied, frozen=True):
 
 
 class HolderStatus(Model, frozen=True):
-    """The resource that has the node, and why nobody may; nothing is sent where there is neither."""
+    """The resource that has the node, why nobody may, and what was counted; nothing is sent of what there is not."""
 
     sched_ext: str = ""
     quarantine: QuarantineNote | None = None
+    ejections: Ejections | None = None
 
 
 def same_sight(old: NodeReport, new: NodeReport) -> bool:
     """Whether two versions of a report differ in nothing that an agent saw."""
-    return replace(old.status, sched_ext="", quarantine=None) == replace(new.status, sched_ext="", quarantine=None)
+    return _without_ours(old.status) == _without_ours(new.status)
+
+
+def _without_ours(status: ReportStatus) -> ReportStatus:
+    return replace(status, sched_ext="", quarantine=None, ejections=None)
 
 
 def trim_report(report: NodeReport) -> NodeReport:

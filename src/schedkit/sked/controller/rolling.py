@@ -1,6 +1,6 @@
 """Claims with a rollout: their revisions as DaemonSets, and what is asked for and remembered of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -134,7 +134,7 @@ def tell_progress(progress: Progress, message: str) -> RolloutStatus:
     return RolloutStatus(
         phase=progress.phase,
         step=progress.step,
-        message=message,
+        message=shorten(message, MESSAGE_LENGTH),
         since=format_time(progress.since) if progress.since else None,
         current_revision=progress.current,
         update_revision=progress.update,
@@ -142,7 +142,7 @@ def tell_progress(progress: Progress, message: str) -> RolloutStatus:
             revision=cause.revision,
             node=cause.node,
             reason=cause.reason,
-            message=cause.message,
+            message=shorten(cause.message, MESSAGE_LENGTH),
             time=format_time(cause.time),
         )
         if cause
@@ -224,15 +224,22 @@ def _find_old(world: World, claim: Claim, known: RolloutStatus, revisions: Revis
 
 
 def note_asked(
-    status: RolloutStatus, resource: SchedExt, before: RolloutStatus | None, revisions: RevisionPlan
+    status: RolloutStatus,
+    resource: SchedExt,
+    before: RolloutStatus | None,
+    revisions: RevisionPlan,
+    kept: Collection[str],
 ) -> RolloutStatus:
-    """A rollout's status that remembers what people asked for, and for which spec they chose a revision."""
+    """A rollout's status that remembers what people asked for, and for which spec they chose a revision.
+
+    `kept` are the revisions of all pools: what is another pool's is carried out there.
+    """
     asked = read_asked(resource)
     handled = (before.handled if before else None) or NOTHING_HANDLED
     if resource.spec.paused:  # it is carried out when it goes on
         asked = msgspec.structs.replace(asked, promote=handled.promote)
     unknown = asked.undo.partition(" ")[0]
-    if asked.undo not in ("", handled.undo) and unknown not in {seen.metadata.name for seen in revisions.seen}:
+    if asked.undo not in ("", handled.undo) and unknown not in kept:
         asked = msgspec.structs.replace(asked, undo=handled.undo)
         message = f"{UNDO} names {unknown}, which is not a kept revision; {status.message}"
         status = msgspec.structs.replace(status, message=shorten(message, MESSAGE_LENGTH))

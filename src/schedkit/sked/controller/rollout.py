@@ -76,7 +76,7 @@ class _Judge:
         """How far the rollout is now, and what it does or waits for."""
         progress = self._begin(before)
         if progress.failed and progress.failed.revision == self._target:
-            return self._judge_failed(progress)
+            return self._judge_failed(replace(progress, failed=self._complete(progress.failed)))
         if self._target == progress.current:
             return self._judge_settling(progress)
         if progress.phase == ROLLING_BACK:
@@ -116,6 +116,12 @@ class _Judge:
             progress = replace(progress, failed=None, step=0, phase=ROLLING_BACK, since=self._now)
         return progress
 
+    def _complete(self, cause: Cause) -> Cause:
+        """Why a revision failed, with what became known since then; never less than was told before."""
+        told = (place.message for place in self._places.find_failed() if place.name == cause.node)
+        more = (message for message in told if message.startswith(cause.message))
+        return replace(cause, message=next(more, cause.message))
+
     def _judge_failed(self, progress: Progress) -> tuple[Progress, str]:
         cause = progress.failed
         told = f"{cause.revision} failed on {cause.node}: {cause.message}" if cause else ""
@@ -124,7 +130,7 @@ class _Judge:
         if action == PAUSE and progress.phase not in (ROLLING_BACK, ROLLED_BACK):
             return self._to(progress, PAUSED), told
         places = self._places
-        left = [place for place in places.open if places.is_to_leave(place, progress)]
+        left = [place for place in (*places.open, *places.quarantined) if places.is_to_leave(place, progress)]
         back = [place for place in places.all if place.revision == progress.current]
         waiting = list(filter(places.is_awaited, back)) if progress.current else []
         if self._requests.paused and progress.phase != ROLLED_BACK:
@@ -135,8 +141,10 @@ class _Judge:
         return self._to(progress, ROLLED_BACK), told
 
     def _judge_retry(self, progress: Progress) -> tuple[Progress, str]:
-        """A person wants another try: it begins when no node has what was tried before."""
-        left = sum(map(self._places.has_target, self._places.open))
+        """A person wants another try: it begins when no node has what was tried before, or is kept without for it."""
+        places = self._places
+        tried = [place for place in places.open if places.has_target(place) and places.is_to_leave(place, progress)]
+        left = len(tried) + len(places.quarantined)
         if left:
             return progress, f"{_count(left)} left to bring back before another try"
         return self._to(progress, PROGRESSING), "starting another try"

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from schedkit.sked.controller.attachment import Judgement, NodeState
 from schedkit.sked.controller.failures import is_waiting
 from schedkit.sked.controller.objects import Node, Pod
+from schedkit.sked.controller.reports import NodeReport
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState
 from schedkit.sked.controller.slots import Decision
 
 
 class Seen(NamedTuple):
-    """What is remembered of a node from one look to the next: times that nobody else tells."""
+    """What is remembered of a node from one look to the next: times that nobody else tells, and its gap."""
 
     revision: str
     given_at: datetime  # since when it has its revision, or should have its pod
@@ -21,6 +22,8 @@ class Seen(NamedTuple):
     attached_at: datetime | None = None  # when this attachment was first seen
     coming: str = ""  # the slot for which a pod of another revision is to wait here
     coming_at: datetime | None = None  # since when that was seen
+    is_measured: bool = False  # whether its revision has been attached here
+    gap: int | None = None  # for how many milliseconds the kernel was without a scheduler before that, where known
 
 
 class Resting(NamedTuple):
@@ -89,3 +92,18 @@ def remember(
 def remember_coming(before: Seen | None, seen: Seen, coming: str, now: datetime) -> Seen:
     known = before.coming_at if before and before.coming == coming else None
     return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
+
+
+def remember_gap(before: Seen | None, seen: Seen, pod: Pod | None, report: NodeReport | None) -> Seen:
+    """Measure with the first attachment of a revision: what comes after a crash is not the rollout's gap."""
+    if before and is_same_gap(before, seen):
+        return seen._replace(is_measured=True, gap=before.gap)
+    if not seen.revision or not seen.attachment or pod is None or report is None:
+        return seen
+    is_first = not any(status.restart_count for status in pod.status.container_statuses)
+    return seen._replace(is_measured=True, gap=report.status.slot.gap_milliseconds if is_first else None)
+
+
+def is_same_gap(before: Seen, seen: Seen) -> bool:
+    """Whether a node's gap was measured before: it has had its revision attached already."""
+    return before.is_measured and before.revision == seen.revision

@@ -1,11 +1,9 @@
 """Rollouts as metrics: where each stands, how its nodes fare, why it failed, and how long nodes were without."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from schedkit.sked.api.rollout_types import PHASES, RolloutNodes
 from schedkit.sked.api.types import PoolStatus
-from schedkit.sked.controller.reports import NodeReport
-from schedkit.sked.controller.sight import Sight
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key
 
@@ -15,8 +13,7 @@ GAP_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 30.0, 60.0)
 class RolloutMetrics:
     """What is counted of rollouts."""
 
-    def __init__(self, registry: MetricsRegistry, sight: Sight) -> None:
-        self._sight = sight
+    def __init__(self, registry: MetricsRegistry) -> None:
         one = ("namespace", "name")
         pool = (*one, "pool")
         self._phase = registry.gauge("sked_rollout_phase", "1 for the phase that a rollout is in.", (*pool, "phase"))
@@ -31,7 +28,6 @@ class RolloutMetrics:
         )
         self._pools: dict[Key, set[str]] = {}  # that have a rollout
         self._failed: dict[tuple[Key, str], str] = {}
-        self._measured: dict[Key, dict[str, tuple[str, int | None]]] = {}  # by node: the attachment that was counted
 
     def tell(self, resource: Key, before: Sequence[PoolStatus], pools: Sequence[PoolStatus]) -> None:
         """How the rollouts of a resource stand now."""
@@ -54,26 +50,15 @@ class RolloutMetrics:
                 self._nodes.of(*labels, state).set(getattr(nodes, state))
             self._count_failure(resource, before, pool)
 
-    def measure(self, resource: Key, nodes: Sequence[str]) -> None:
-        """Count how long nodes were without a scheduler: each attachment once."""
-        known = self._measured.setdefault(resource, {}) if nodes else {}
-        for name in nodes:
-            report = self._sight.reports.get("", name)
-            slot = report.status.slot if report else None
-            if report is None or slot is None or slot.gap_milliseconds is None:
-                continue
-            attachment = _name_attachment(report)
-            if name in known and known[name] != attachment:
-                self._gap.of(*resource).observe(slot.gap_milliseconds / 1000)
-            known[name] = attachment
-        if len(known) > len(nodes):  # some are gone
-            self._measured[resource] = {name: known[name] for name in nodes if name in known}
+    def measure(self, resource: Key, gaps: Iterable[int]) -> None:
+        """Count for how many milliseconds nodes were without a scheduler that got another revision."""
+        for gap in gaps:
+            self._gap.of(*resource).observe(gap / 1000)
 
     def forget(self, resource: Key) -> None:
         """A resource is gone."""
         for family in (self._phase, self._step, self._nodes, self._failures, self._gap):
             family.forget(*resource)
-        self._measured.pop(resource, None)
         self._pools.pop(resource, None)
         for key in [key for key in self._failed if key[0] == resource]:
             del self._failed[key]
@@ -90,7 +75,3 @@ class RolloutMetrics:
         if failed and name != self._failed[key]:
             self._failures.of(*resource, failed.reason).increase()
         self._failed[key] = name
-
-
-def _name_attachment(report: NodeReport) -> tuple[str, int | None]:
-    return report.status.kernel.boot_id, report.status.slot.enable_seq

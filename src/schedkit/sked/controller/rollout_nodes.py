@@ -33,6 +33,7 @@ class Place:
     skipped: bool = False  # NotReady, cordoned, unfit, or somebody else's scheduler is in its kernel
     quarantined: bool = False  # it failed with its revision, and is left alone
     ready: bool = False  # whether its pod says that it is well
+    held: bool = False  # whether its pod is to stay for a moment, until its log has been read
     attached_at: datetime | None = None
     given_at: datetime | None = None  # when the pod of its revision was made
     failed_at: datetime | None = None  # when time alone makes it fail
@@ -78,6 +79,8 @@ class Places:
         self._now = now
         self.all = places
         self.open = [place for place in places if not place.skipped]  # that can be moved now
+        # Those that are kept without for the new revision: that ends with another try, and on the way back.
+        self.quarantined = [place for place in places if place.quarantined and place.revision == target]
         self.most = resolve(asked.max_unavailable, len(self.open))  # that may be without a scheduler at a time
         least = asked.min_attached_seconds
         self.least = timedelta(seconds=MIN_ATTACHED_SECONDS if least is None else least)
@@ -158,11 +161,18 @@ class Places:
         pulled = 0  # nodes that have the image, and have to wait for their turn
         coming: dict[str, str] = {}
         given = {place.name: place.revision or progress.current for place in self.all}
+        # Whose quarantine ends now, as its revision is none that nodes may get, must not get what failed that way.
+        is_back = progress.phase in (ROLLING_BACK, ROLLED_BACK)
+        live = {progress.current} if is_back else {progress.current, progress.update}
+        ended = (place.name for place in self.all if place.quarantined and place.revision not in live)
+        given |= dict.fromkeys(ended, progress.current)
         # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
         # nodes whose new one has yet to show that it stays count as being without.
         room = self.most - sum(not _has_scheduler(place) for place in self.open)
         settled_room = self.most - sum(not self._is_available(place, progress) for place in self.open)
         for place, revision in self._choose(progress, paused=paused):
+            if place.held:
+                continue
             if _has_scheduler(place):
                 if revision == self._target != progress.current and not place.pulled:
                     pulls += [place.name] if len(pulls) + pulled < 2 * self.most else []

@@ -8,24 +8,24 @@ import msgspec
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.requests import PENDING, make_slot
-from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutGap, RolloutNodes, RolloutStatus
-from schedkit.sked.api.types import NodeFailure
-from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_birth, read_image, read_start
+from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutNodes, RolloutStatus
+from schedkit.sked.api.types import NodeFailure, SchedExt
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image
 from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.daemonsets import find_waiter
+from schedkit.sked.controller.failure_logs import ALL_READ, Unread
 from schedkit.sked.controller.failures import (
-    CRASH_LOOPING,
     find_pull_fault,
     find_waiting,
     has_begun,
-    is_ready,
-    is_running,
     is_waiting,
     read_node,
 )
+from schedkit.sked.controller.judged_places import find_there, make_place, summarise_gaps
 from schedkit.sked.controller.objects import Node, Pod
-from schedkit.sked.controller.progress import Requests
+from schedkit.sked.controller.progress import Progress, Requests
 from schedkit.sked.controller.pulls import PULL, PullPod, judge_pull, make_pull_pod, name_pull_pod
+from schedkit.sked.controller.quarantine import read_quarantine
 from schedkit.sked.controller.rolling import (
     RevisionPlan,
     find_newest,
@@ -36,9 +36,10 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import Course, advance
-from schedkit.sked.controller.rollout_memory import Rest, Seen, remember, remember_coming
+from schedkit.sked.controller.rollout_memory import Rest, Seen, is_same_gap, remember, remember_coming, remember_gap
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState, read_timeout
 from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
+from schedkit.sked.controller.workloads import CONTROLLER
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
@@ -46,7 +47,6 @@ Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
 WAITER_STARTS = timedelta(seconds=2)  # until what waits looks at the kernel; before that, nobody is to leave
 WAITER_SECONDS = timedelta(seconds=60)  # for so long a pod is waited for that is to wait for the slot
 UNSEEN = timedelta(seconds=60)  # for so long a pod may be there before it is seen
-BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class Steered:
     status: RolloutStatus
     pull: tuple[PullPod, ...] = ()
     drop: tuple[Pod, ...] = ()  # pods that have pulled what they were to pull
+    gaps: tuple[int, ...] = ()  # for how many milliseconds nodes were without that got another revision just now
     again_seconds: float | None = None
 
 
@@ -86,6 +87,7 @@ class Steering:
         failures: Sequence[NodeFailure],
         now: datetime,
         *,
+        unread: Unread = ALL_READ,
         quarantined: int = 0,
         verified: bool = True,
     ) -> Steered:
@@ -93,7 +95,9 @@ class Steering:
         resource = find_newest(self._world, claim)
         known = read_status(resource, claim)
         pullers = self._find_pullers(revisions)
-        places = self._find_places(claim, revisions, judged, failures, pullers, now)
+        progress = read_progress(known, revisions)
+        retried = revisions.target if progress.phase == ROLLING_BACK and not progress.failed else ""
+        places, gaps = self._find_places(claim, revisions, judged, failures, unread, pullers, retried, now)
         requests = read_requests(resource, known, revisions)
         if not verified and not revisions.chosen:  # what a person goes back to was verified when it was made
             requests = replace(requests, held=True)
@@ -101,13 +105,20 @@ class Steering:
         target = revisions.target or (known.update_revision if known else "")
         if not revisions.target:
             requests = Requests(paused=True)
-        course = advance(claim.rollout, read_progress(known, revisions), target, places, requests, now)
-        status = note_asked(self._tell(course, places, target, quarantined), resource, known, revisions)
+        course = advance(claim.rollout, progress, target, places, requests, now)
+        told = self._tell(claim, course, places, target, quarantined)
+        status = note_asked(told, resource, known, revisions, self._find_kept(resource))
         again = (course.again - now).total_seconds() if course.again else None
         pull, drop = self._plan_pulls(revisions, target, course, places, pullers)
-        assignment = self._assign(claim, revisions, course)
+        assignment = self._assign(claim, revisions, course, progress if progress.update else course.progress)
         self._note_taken(claim, assignment)
-        return Steered(assignment, status, pull, drop, again)
+        # What was there before the first revision was not a scheduler.
+        return Steered(assignment, status, pull, drop, tuple(gaps if progress.current else ()), again)
+
+    def _find_kept(self, resource: SchedExt) -> frozenset[str]:
+        """The revisions of all pools of a resource."""
+        found = self._world.daemonsets.find(CONTROLLER, resource.metadata.uid)
+        return frozenset(seen.metadata.name for seen in found if not seen.metadata.deletion_timestamp)
 
     def _note_taken(self, claim: Claim, assignment: Assignment) -> None:
         for taken in [taken for taken in self._taken if not self._world.nodes.get("", taken[1])]:
@@ -170,17 +181,17 @@ class Steering:
         for key in [key for key in self._taken if key[0][0] == resource]:
             del self._taken[key]
 
-    def _assign(self, claim: Claim, revisions: RevisionPlan, course: Course) -> Assignment:
+    def _assign(self, claim: Claim, revisions: RevisionPlan, course: Course, noted: Progress) -> Assignment:
         namespace = claim.key.namespace
         slots = {seen.metadata.name: make_slot(seen.metadata.key) for seen in revisions.seen}
         values = {}
         for node, revision in course.revisions.items():
             values[node] = slots.get(revision) or (make_slot(Key(namespace, revision)) if revision else PENDING)
         coming = {node: slots[revision] for node, revision in course.coming.items() if revision in slots}
-        progress = course.progress
-        back = progress.phase in (ROLLING_BACK, ROLLED_BACK)
-        live = frozenset([progress.current] if back else [progress.current, progress.update])
-        main = progress.current or progress.update
+        # Which quarantines end follows from this, so it goes by what is noted down.
+        back = noted.phase in (ROLLING_BACK, ROLLED_BACK)
+        live = frozenset([noted.current] if back else [noted.current, noted.update])
+        main = course.progress.current or course.progress.update
         return Assignment(claim.name, main, frozenset(slots.values()), live, values, coming)
 
     def _find_places(
@@ -189,9 +200,12 @@ class Steering:
         revisions: RevisionPlan,
         judged: Mapping[str, Judgement],
         failures: Sequence[NodeFailure],
+        unread: Unread,
         pullers: Pullers,
+        retried: str,
         now: datetime,
-    ) -> list[Place]:
+    ) -> tuple[list[Place], list[int]]:
+        """The nodes as the rollout sees them, and the gaps of those that got another revision since the last look."""
         names = {make_slot(seen.metadata.key): seen.metadata.name for seen in revisions.seen}
         pods = {
             (seen.metadata.name, read_node(pod)): pod
@@ -203,11 +217,13 @@ class Steering:
         failed = {(failure.node, failure.pod): failure for failure in failures if failure.pod}
         busy = {failure.node for failure in failures} | {node for _, node in pullers}
         before, after = self._seen.get(claim.identity, {}), {}
-        places = self._find_quarantined(claim)
+        gaps: list[int] = []
+        places = self._find_quarantined(claim, judged, retried)
+        left_alone = {place.name for place in places}
         rest = self._find_rest(claim, revisions, names, waits)
         for name, judgement in judged.items():
             node = self._world.nodes.get("", name)
-            if node is None:
+            if node is None or name in left_alone:
                 continue
             decision = self._world.decision(name)
             key = claim.identity, name
@@ -219,17 +235,23 @@ class Steering:
             coming = names.get(read_next(node).value, "")
             waiter = pods.get((coming, name))
             value = find_given(node, pods.get((names.get(read_slot(node).value, ""), name)), waiter)
-            revision = names.get(value, "") if value else _find_there(name, revisions, pods)
+            revision = names.get(value, "") if value else find_there(name, revisions, pods)
             if value and self._taken.get(key) == value:
                 revision = ""
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
             seen = remember(before.get(name), revision, pod, judgement, excused, now)
-            seen = after[name] = remember_coming(before.get(name), seen, coming, now)
-            place = _make_place(
+            seen = remember_coming(before.get(name), seen, coming, now)
+            report = self._world.sight.reports.get("", name)
+            seen = after[name] = remember_gap(before.get(name), seen, pod, report)
+            if seen.gap is not None and name in before and not is_same_gap(before[name], seen):
+                gaps.append(seen.gap)
+            place = make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
+            if pod and (until := unread.get(pod.metadata.name)) and place.state is PlaceState.FAILED:
+                place = replace(place, state=PlaceState.STARTING, failed_at=until, held=True)
             place = _note_waiting(place, seen, waiter, waits, now)
             if coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter)):
                 place = replace(place, arrived=True)
@@ -239,7 +261,7 @@ class Steering:
             places.append(place)
         self._seen[claim.identity] = after
         rest.keep(after)
-        return places
+        return places, gaps
 
     def _find_rest(
         self, claim: Claim, revisions: RevisionPlan, names: Mapping[str, str], waits: frozenset[str]
@@ -277,12 +299,20 @@ class Steering:
         unpullable = (fault or "it takes too long") if late else ""
         return replace(place, pulled=False, unpullable=unpullable, failed_at=since + read_timeout(claim.rollout))
 
-    def _find_quarantined(self, claim: Claim) -> list[Place]:
-        """The nodes where a revision failed so often that they are left without a scheduler."""
-        places = []
-        for name in self._world.standing(claim).lost:
-            node = self._world.nodes.get("", name)
-            if node and (note := self._world.find_quarantine(node)) and note.sched_ext == str(claim.owner):
+    def _find_quarantined(self, claim: Claim, nodes: Iterable[str], retried: str) -> list[Place]:
+        """The nodes where a revision failed so often that they are left without a scheduler.
+
+        Before another try that ends; until it is gone from the node, a successor would take it for a new failure.
+        """
+        places, world = [], self._world
+        for name in (*world.standing(claim).lost, *(nodes if retried else ())):
+            node = world.nodes.get("", name)
+            if node is None or world.decision(name).reserved:
+                continue
+            note = world.find_quarantine(node)
+            if note is None and retried and (written := read_quarantine(node)) and written.revision == retried:
+                note = written
+            if note and note.sched_ext == str(claim.owner):
                 ejected = Place(name, note.revision, PlaceState.FAILED, reason=Reason.EJECTED, message=note.reason)
                 places.append(replace(ejected, skipped=True, quarantined=True))
         return places
@@ -300,7 +330,9 @@ class Steering:
         report = self._world.sight.find_fresh(node) if pod and is_waiting(pod) else None
         return report is not None and report.is_held
 
-    def _tell(self, course: Course, places: Iterable[Place], target: str, quarantined: int) -> RolloutStatus:
+    def _tell(
+        self, claim: Claim, course: Course, places: Iterable[Place], target: str, quarantined: int
+    ) -> RolloutStatus:
         nodes = RolloutNodes(
             updated=course.updated,
             attached=course.attached,
@@ -309,27 +341,11 @@ class Steering:
             skipped=course.skipped,
         )
         moved = [place.name for place in places if place.revision == target and place.state is PlaceState.WORKING]
-        gap = self._measure(moved) if course.progress.current else None
+        seen = self._seen.get(claim.identity, {})
+        gaps = [seen[name].gap for name in moved if name in seen]
+        gap = summarise_gaps(gaps) if course.progress.current else None
         message = course.message if target else "waits until the image is verified"
         return msgspec.structs.replace(tell_progress(course.progress, message), nodes=nodes, gap=gap)
-
-    def _measure(self, nodes: Iterable[str]) -> RolloutGap | None:
-        """How long nodes were without a scheduler before the one that they have."""
-        reports = (self._world.sight.reports.get("", name) for name in nodes)
-        gaps = [found.status.slot.gap_milliseconds for found in reports if found]
-        known = sorted(gap for gap in gaps if gap is not None)
-        if not known:
-            return None
-        middle = len(known) // 2  # counted from both ends: of an even number there are two
-        median = round((known[middle] + known[~middle]) / 2)
-        return RolloutGap(median_milliseconds=median, worst_milliseconds=known[-1])
-
-
-def _find_there(node: str, revisions: RevisionPlan, pods: Mapping[tuple[str, str], Pod]) -> str:
-    """The revision that a node has where no label says it: what runs there, and not what waits."""
-    there = [seen.metadata.name for seen in revisions.seen if (seen.metadata.name, node) in pods]
-    running = [name for name in there if is_running(pods[name, node])]
-    return (running or there or [""])[-1]
 
 
 def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset[str], now: datetime) -> Place:
@@ -346,47 +362,3 @@ def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset
         return replace(place, waits_for=waits, failed_at=late_at)
     # A node may have no room for two pods, or its kubelet other cares: then it goes without.
     return replace(place, waits_for=waits - {seen.coming}, unpullable=find_pull_fault(waiter) if waiter else "")
-
-
-def _make_place(
-    claim: Claim,
-    node: Node,
-    seen: Seen,
-    pod: Pod | None,
-    judgement: Judgement,
-    failure: NodeFailure | None,
-    skipped: bool,
-    now: datetime,
-) -> Place:
-    # What waits for the slot has not been given it for as long as it is there.
-    given_at = (None if pod and is_waiting(pod) else read_birth(pod)) or seen.given_at
-    # A node that was well, or that started again, is given the whole time again: a reboot is nobody's failure.
-    began = (given_at, min(read_start(pod) or given_at, now), seen.well_at or given_at)
-    failed_at = max(began) + read_timeout(claim.rollout)
-    state, reason, message = PlaceState.STARTING, str(Reason.NOT_ATTACHED_IN_TIME), judgement.message
-    if failure:
-        message = failure.message
-        if failure.reason in BROKEN:
-            state, reason = PlaceState.FAILED, failure.reason
-    if state is not PlaceState.FAILED:
-        if judgement.state is NodeState.ATTACHED and pod:
-            state = PlaceState.WORKING
-        elif judgement.state is NodeState.UNKNOWN:
-            state = PlaceState.UNKNOWN
-        elif seen.revision and now >= failed_at:
-            state = PlaceState.FAILED
-    return Place(
-        node.metadata.name,
-        seen.revision,
-        state,
-        skipped=skipped,
-        ready=pod is not None and is_ready(pod),
-        # Of one that was attached before its agent looked, only what has been seen since then counts.
-        attached_at=(parse_time(judgement.since) or seen.attached_at) if state is PlaceState.WORKING else None,
-        given_at=given_at,
-        failed_at=failed_at if state is PlaceState.STARTING else None,
-        coming=seen.coming,
-        reason=reason,
-        message=message,
-        labels=node.metadata.labels,
-    )

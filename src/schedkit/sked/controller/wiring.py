@@ -8,6 +8,7 @@ from schedkit.sked.api.selectors import InvalidSelectorError
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.claims import Claim, make_claims
 from schedkit.sked.controller.failures import read_node
+from schedkit.sked.controller.holders import is_told
 from schedkit.sked.controller.informers import Informers
 from schedkit.sked.controller.objects import (
     DaemonSet,
@@ -124,8 +125,10 @@ class Wiring:
         if known is None:
             return
         # What is counted of it wakes nobody at once: who wrote it knows.
-        is_told = old is not None and new is not None and _is_counted(old, new)
-        (self._wake_soon if is_told else self._wake)(known.metadata.key)
+        is_news = old is None or new is None or not _is_counted(old, new)
+        (self._wake if is_news else self._wake_soon)(known.metadata.key)
+        if new is None or new.spec.quarantine is None or (old and old.metadata.uid != new.metadata.uid):
+            self._world.forget_resource(known.metadata.key)
         if new is None:
             self._forget_resource(known.metadata.key)
             for claim in self._world.placement.claims(known.metadata.key):
@@ -246,7 +249,7 @@ class Wiring:
         name = known.metadata.name
         if old is None or new is None or not same_sight(old, new):
             self._see_kernel(name)
-        self._look_at_report(name)
+        self.look_at_report(name)
 
     def _see_agent(self, old: AgentPod | None, new: AgentPod | None) -> None:
         is_first_or_last = (old is None or new is None) and len(self._world.sight.agents) <= 1
@@ -266,10 +269,10 @@ class Wiring:
         if world.is_decided(name) or any(claim.resource.spec.skip_unfit_nodes for claim in world.placement.on(name)):
             self._decide(name)
 
-    def _look_at_report(self, name: str) -> None:
+    def look_at_report(self, name: str) -> None:
         """Queue a report that does not name the resource that has its node."""
         report = self._world.sight.reports.get("", name)
-        if report and self._world.is_complete and not self._world.is_told(report):
+        if report and self._world.is_complete and not is_told(self._world, report):
             self._wake_report(name)
 
     def _see_failed_create(self, old: FailedCreate | None, new: FailedCreate | None) -> None:
@@ -315,7 +318,7 @@ class Wiring:
         labelled = node is not None and (any(read_slot(node)) or any(read_next(node)))
         if was_decided or labelled or world.is_decided(name):
             self._wake_node(name)
-        self._look_at_report(name)
+        self.look_at_report(name)
 
     def _make_claims(self, resource: SchedExt | None) -> tuple[Claim, ...]:
         if resource is None:

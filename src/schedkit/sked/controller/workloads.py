@@ -74,9 +74,7 @@ class Workloads:
         return plain or (next(iter(self.find_revisions(claim)), None) if self.rolls(claim) else None)
 
     def find_revision(self, claim: Claim, slot: str) -> str:
-        """The revision that has a slot of a claim's."""
-        if not self.rolls(claim):
-            return self.name_work(claim)
+        """The revision that has a slot of a claim's, which has several."""
         names = (seen.metadata.name for seen in self.find_revisions(claim) if make_slot(seen.metadata.key) == slot)
         return next(names, "")
 
@@ -87,9 +85,11 @@ class Workloads:
             known = self._work_names[claim.identity] = claim, name_revision(claim, make_daemonset(claim))
         return known[1]
 
-    def find_live(self, claim: Claim) -> Collection[str]:
-        """The revisions of a claim that its nodes may get now."""
+    def find_live(self, claim: Claim) -> Collection[str] | None:
+        """The revisions of a claim that its nodes may get now; None: that is not known yet."""
         known = self.find_assignment(claim)
+        if known is None and self.rolls(claim):
+            return None
         return known.live if known else (self.name_work(claim),)
 
     def assign(self, claim: Claim, assignment: Assignment) -> list[str]:

@@ -13,8 +13,8 @@ from schedkit.sked.controller.claims import Claim, Identity
 from schedkit.sked.controller.failures import is_waiting, late_in
 from schedkit.sked.controller.objects import DaemonSet, Namespace, Node, Pod
 from schedkit.sked.controller.placement import Placement
-from schedkit.sked.controller.quarantine import is_over, read_quarantine
-from schedkit.sked.controller.reports import NodeReport, QuarantineNote
+from schedkit.sked.controller.quarantine import EjectionCounter, is_over, read_quarantine
+from schedkit.sked.controller.reports import QuarantineNote
 from schedkit.sked.controller.scheduling import could_run
 from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.slots import (
@@ -53,6 +53,7 @@ class World:
     # The claims whose image may run; None: images are not verified, or only told of.
     verified: set[Identity] | None = None
     quarantines: dict[str, QuarantineNote] = field(default_factory=dict)  # by node, as long as it is not written
+    ejections: EjectionCounter = field(default_factory=EjectionCounter)
     _expired: set[tuple[str, str]] = field(default_factory=set)  # quarantines that are over: nodes, and since when
     _decisions: dict[str, tuple[Decision, str]] = field(default_factory=dict)  # of some nodes, and what the label says
     _standings: dict[Identity, Standing] = field(default_factory=dict)
@@ -77,26 +78,10 @@ class World:
             return self.decision(name).winner
         return next(iter(self.placement.on(name)), None)
 
-    def name_holder(self, report: NodeReport) -> str:
-        """What a report is to say of who has its node; what other operators' resources have is theirs to say."""
-        told, holder = report.status.sched_ext, self.find_holder(report.metadata.name)
-        if holder:
-            return str(holder.owner) if self.manages(holder.owner) else told
-        return "" if self.manages(Key(told.partition("/")[0], "")) else told
-
-    def find_note(self, report: NodeReport) -> QuarantineNote | None:
-        """What a report is to say of its node's quarantine; of other operators' resources it is theirs to say."""
-        node, told = self.nodes.get("", report.metadata.name), report.status.quarantine
-        note = self.find_quarantine(node) if node else None
-        about = note or told
-        mine = about is not None and self.manages(Key(about.sched_ext.partition("/")[0], ""))
-        return note if mine else told
-
-    def is_told(self, report: NodeReport) -> bool:
-        """Whether a report says who has its node, and why nobody has."""
-        return report.status.sched_ext == self.name_holder(report) and report.status.quarantine == self.find_note(
-            report
-        )
+    def read_slot(self, name: str) -> str:
+        """What a node's label says."""
+        node = self.nodes.get("", name)
+        return read_slot(node).value if node else ""
 
     def note_held(self, node: Node, now: datetime) -> None:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
@@ -111,8 +96,15 @@ class World:
         """A node is gone."""
         self.refused_nodes.pop(name, None)
         self.quarantines.pop(name, None)
+        self.ejections.forget_node(name)
         self._expired = {known for known in self._expired if known[0] != name}
         self.sight.forget_node(name)
+
+    def forget_resource(self, resource: Key) -> None:
+        """A resource is gone, or asks for no quarantine: what was counted for it is not kept for another one."""
+        self.ejections.forget(resource)
+        for name in [name for name, note in self.quarantines.items() if note.sched_ext == str(resource)]:
+            del self.quarantines[name]
 
     def manages(self, resource: Key) -> bool:
         """Whether a resource is this operator's to write for; the others are only looked at."""
@@ -183,6 +175,8 @@ class World:
     def refresh(self, name: str) -> set[Key]:
         """Decide of a node again; the answer is the resources for which that changed something."""
         before, node = self._decisions.get(name, NOTHING), self.nodes.get("", name)
+        if node and name in self.quarantines and self.find_quarantine(node) is None:
+            del self.quarantines[name]  # it ended before it was written: its revision is gone, or its time is over
         decision = self._decide(node) if node else NOTHING_TO_DECIDE
         after = (decision, read_slot(node).value if node else "")
         if not decision.contested and not decision.reserved:
@@ -261,7 +255,8 @@ class World:
         if note is None or (name, note.since) in self._expired:
             return None
         claims = (claim for claim in self.placement.on(name) if str(claim.owner) == note.sched_ext)
-        concerns = any(not note.revision or note.revision in self.workloads.find_live(claim) for claim in claims)
+        lives = map(self.workloads.find_live, claims)
+        concerns = any(not note.revision or live is None or note.revision in live for live in lives)
         return note if concerns else None
 
     def expire_quarantine(self, node: Node, now: datetime) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from schedkit.cli import ProgramCommand
 from schedkit.sked.plugin.completing import complete_context, complete_namespace
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def global_options(*, hidden: bool) -> list[click.Parameter]:
     ]
 
 
-class PluginCommand(click.Command):
+class PluginCommand(ProgramCommand):
     """A command that takes the global options too."""
 
     def __init__(self, name: str | None, **settings: Any) -> None:

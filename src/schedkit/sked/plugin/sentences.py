@@ -135,6 +135,10 @@ def _tell_quarantine(evidence: NodeEvidence, moment: datetime) -> Iterator[str]:
         found = evidence.report.status.quarantine
     if found:
         yield _describe_quarantine(found, evidence.name, moment)
+    counted = evidence.report.status.ejections if isinstance(evidence.report, SchedExtNode) else None
+    if counted and counted.times and not found:
+        many = "1 ejection counts" if len(counted.times) == 1 else f"{len(counted.times)} ejections count"
+        yield f"{many} towards its quarantine, the last {age(counted.last, moment)} ago."
 
 
 def _describe_quarantine(found: NodeQuarantine, node: str, moment: datetime) -> str:
