@@ -1,6 +1,7 @@
 """How each scheduler of the catalog is built: what differs between the Containerfiles, and nothing else."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 SCX = "https://github.com/sched-ext/scx"
 GTHULHU = "https://github.com/Gthulhu/Gthulhu"
@@ -15,6 +16,7 @@ class Recipe:
     documentation: str = ""  # empty: the scheduler's folder in scx
     kind: str = "crate"  # which template: crate, git (a crate that is not published), gthulhu, idle
     note: str = ""
+    not_offered: Mapping[str, str] = field(default_factory=dict)  # modes that fail on the oldest kernel: what was seen
 
 
 RECIPES = {
@@ -27,7 +29,13 @@ RECIPES = {
     ),
     "scx_beerland": Recipe("1.1.4"),
     "scx_bpfland": Recipe("1.1.4"),
-    "scx_cosmos": Recipe("1.1.7"),
+    "scx_cosmos": Recipe(
+        "1.1.7",
+        not_offered={
+            "powersave": "scx_cosmos attached, and the kernel ejected it (BPF error): scx_bpf_error:"
+            " src/bpf/main.bpf.c:1824: failed to init non-primary cpumask: -22"
+        },
+    ),
     "scx_flash": Recipe("1.1.4"),
     "scx_flow": Recipe("4.8.15"),
     "scx_lavd": Recipe("1.1.4"),

@@ -26,6 +26,7 @@ FIELDS = {
     )
 }
 LARGEST_BLOB = 64 << 30
+MOST_OF_A_TIME = 64  # characters
 MOST_ENTRIES = 1000  # layers of a manifest, manifests of an index
 
 
@@ -65,6 +66,7 @@ class Config(NamedTuple):
 
     platform: Platform
     labels: Mapping[str, str]
+    created: str = ""  # as it is written there, which is nobody's promise
 
 
 def make_digest(data: bytes, algorithm: str = "sha256") -> str:
@@ -118,7 +120,12 @@ def parse_config(data: bytes, about: str) -> Config:
     if platform is None or not isinstance(inner, dict):
         raise BadDataError(f"{about}: its configuration does not say which platform it is for")
     labels = _texts(inner, "Labels", about)
-    return Config(platform, {_printable(name): _printable(value) for name, value in labels.items()})
+    created = document.get("created")
+    return Config(
+        platform,
+        {_printable(name): _printable(value) for name, value in labels.items()},
+        _printable(created[:MOST_OF_A_TIME]) if isinstance(created, str) else "",
+    )
 
 
 def parse_tags(data: bytes, about: str) -> list[str]:

@@ -65,6 +65,7 @@ class Image(Signable):
         platform: Platform,
         platforms: tuple[Platform, ...],
         labels: Mapping[str, str],
+        created: str = "",
     ) -> None:
         super().__init__(registry, source, digest, manifests)
         self.config: Final = config
@@ -72,6 +73,7 @@ class Image(Signable):
         self.platform: Final = platform
         self.platforms: Final = platforms  # all that the index offers
         self.labels: Final = labels
+        self.created: Final = created  # as its configuration says; empty where that is not known
 
     def pin(self) -> "Image":
         """The same, with its digest in its reference."""

@@ -147,6 +147,7 @@ class Registry:
             platform=config.platform,
             platforms=tuple(dict.fromkeys(platforms)) or (config.platform,),
             labels=config.labels,
+            created=config.created,
         )
 
     def fetch_signable(self, reference: Reference) -> Signable:

@@ -1,4 +1,8 @@
-"""What the kernel's slot is doing as OpenMetrics text: the names are the same whoever serves it."""
+"""What the kernel's slot is doing as OpenMetrics text: the names are the same whoever serves it.
+
+Only what Prometheus' older text format has as well: node_exporter reads files by that, and refuses a whole file for a
+type that it does not know, such as info.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -28,7 +32,7 @@ def describe_slot(state: KernelState, *, release: str = "", attached_at: float |
     yield MetricFamily("sched_ext_state", "gauge", "1 for what the kernel's slot is doing, else 0.", states)
     names = {"ops": ops} | ({"release": release} if release else {})
     about = "The attached scheduler's own name, and the kernel's release."
-    yield MetricFamily("sched_ext", "info", about, [("_info", names, 1)])
+    yield MetricFamily("sched_ext_info", "gauge", about, [("", names, 1)])
     for name, about, number in (
         ("enable_seq", "Schedulers attached since boot.", state.enable_seq),
         ("nr_rejected", "Tasks that the kernel refused to hand to the scheduler since it attached.", state.nr_rejected),

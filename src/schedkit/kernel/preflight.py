@@ -9,7 +9,7 @@ from schedkit.kernel.btf import VMLINUX, read_malformed_kfuncs
 from schedkit.kernel.check import Check, Outcome
 from schedkit.kernel.config import read_config
 from schedkit.kernel.files import explain, list_pids, read_text
-from schedkit.kernel.holder import Holder, describe_holder, read_holder
+from schedkit.kernel.holder import describe_holder, read_holder
 from schedkit.kernel.state import State, read_state
 from schedkit.pages import name_page
 from schedkit.unknown import Unknown
@@ -298,7 +298,6 @@ def _check_slot(root: Path) -> Check:
     if state.state is State.DISABLED:
         return Check(name, Outcome.OK, "free")
     ops = state.ops if isinstance(state.ops, str) else "a scheduler"
-    holder = read_holder(root)
-    is_foreign = isinstance(holder, Holder) and holder.container is None
-    fix = "schedctl status shows " + ("how to end it" if is_foreign else "its process; schedctl switch replaces it")
-    return Check(name, Outcome.WARNING, f"{state.state}: {ops}, {describe_holder(holder)}", fix)
+    # Whether a container is one of schedctl's is not the kernel's to tell: others start containers, too.
+    fix = "schedctl status shows whose it is and what to do; schedctl switch replaces it only if schedctl manages it"
+    return Check(name, Outcome.WARNING, f"{state.state}: {ops}, {describe_holder(read_holder(root))}", fix)

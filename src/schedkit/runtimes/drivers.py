@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from schedkit.errors import NoPermissionError, sudo_hint
 from schedkit.runtimes.known import DRIVERS, RESPONSE_SECONDS
-from schedkit.runtimes.probe import Answered, Failed, probe
+from schedkit.runtimes.probe import ABSENT, Answered, Failed, probe
 from schedkit.runtimes.view import Notice, Runtimes, UnreachableRuntime, ignore
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def find_runtimes(
     unreachable: list[UnreachableRuntime] = []
     for name, outcome in probe(sockets, seconds, tell).items():
         if isinstance(outcome, Failed):
-            absent = outcome.absent and name not in named  # who names a socket says that it is there, and may be right
+            # Who names a runtime or its socket says that it is there, and may be right.
+            said = name in named or (name == driver and outcome is ABSENT)
+            absent = outcome.absent and not said
             unreachable.append(_describe(name, sockets[name], outcome, absent=absent))
         else:
             responding.append(_open(name, sockets[name], outcome))

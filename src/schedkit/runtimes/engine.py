@@ -21,13 +21,12 @@ from schedkit.runtimes.engine_answers import (
     parse_message,
     parse_repositories,
 )
+from schedkit.runtimes.engine_api import EngineApi
 from schedkit.runtimes.labels import PROVIDER
 from schedkit.runtimes.local_image import LocalImage, in_use
 from schedkit.runtimes.model import LOOK_SECONDS, SCX_FOLDER, ContainerSpec, Progress, name_taken, still_running
 from schedkit.runtimes.unix_http import CHANGE_SECONDS, READ_SECONDS, EngineAnswer, EngineSocket
 
-# The newest version of the API whose meanings we know. Docker 29 serves none older; older servers say so in their ping.
-_API = (1, 44)
 _PIECE = 64 * 1024
 
 
@@ -36,23 +35,22 @@ class Engine:
 
     def __init__(self, driver: str, socket: str, *, api: str = "", scx_folder: Path = Path(SCX_FOLDER)) -> None:
         """`api` is what the engine's ping told, if somebody has asked already."""
-        self._socket = EngineSocket(driver, socket)
+        self._api = EngineApi(EngineSocket(driver, socket), api)
         self._scx_folder = scx_folder
-        self._prefix = _choose_prefix(api) if api else ""
 
     @property
     def driver(self) -> str:
         """Podman or docker."""
-        return self._socket.driver
+        return self._api.driver
 
     @property
     def socket(self) -> str:
         """The path it is spoken to at."""
-        return self._socket.path
+        return self._api.path
 
     def fetch_version(self) -> str:
         """Return the engine's version."""
-        server = self._ping().headers.get("server", "")  # Docker/26.1.5 (linux)
+        server = self._api.ping().headers.get("server", "")  # Docker/26.1.5 (linux)
         return server.partition("/")[2].partition(" ")[0] or "of unknown version"
 
     def fetch_containers(self) -> list[Container]:
@@ -61,11 +59,11 @@ class Engine:
         action = "list containers"
         query = {"all": "1", "filters": f'{{"label":["{name}={value}"]}}'}
         deadline = time.monotonic() + LOOK_SECONDS
-        listed = self._fetch_json("/containers/json", action, query=query, seconds=LOOK_SECONDS)
+        listed = self._api.fetch_json("/containers/json", action, query=query, seconds=LOOK_SECONDS)
         try:
             ids = [str(item["Id"]) for item in listed]
         except (KeyError, TypeError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
         containers = []
         for id in ids:
             try:
@@ -93,19 +91,19 @@ class Engine:
         """All images that are here, whoever pulled them."""
         action = "list images"
         try:
-            return parse_images(self.driver, self._fetch_json("/images/json", action))
+            return parse_images(self.driver, self._api.fetch_json("/images/json", action))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
 
     def remove_image(self, image: LocalImage) -> None:
         """Name by name, as engines want it; with the last one it is gone. One without a name goes by its id."""
         for name in image.names or (image.id,):
             action = f"remove image {name}"
-            answer = self._call("DELETE", f"/images/{name}", action, seconds=CHANGE_SECONDS)
+            answer = self._api.call("DELETE", f"/images/{name}", action, seconds=CHANGE_SECONDS)
             if answer.status == 409:
                 raise in_use(self.driver, name, parse_message(answer.body))
             if answer.status not in (200, 404):
-                raise self._failure(answer, action)
+                raise self._api.failure(answer, action)
 
     def has_image(self, content: Content) -> bool:
         """Whether the manifest is here, and by the engine's own image id it is ours."""
@@ -119,9 +117,9 @@ class Engine:
 
         action = "list its insecure registries"
         try:
-            return parse_insecure(self._fetch_json("/info", action), registry, find_addresses(registry))
+            return parse_insecure(self._api.fetch_json("/info", action), registry, find_addresses(registry))
         except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
 
     def pull(self, content: Content, progress: Progress) -> None:
         """Pull the manifest by its digest; closing the connection, as an interrupt does, makes the engine cancel it."""
@@ -151,15 +149,15 @@ class Engine:
 
         action = f"create container {spec.name}"
         body = describe_container(self.driver, image, content, spec, self._scx_folder)
-        answer = self._call(
+        answer = self._api.call(
             "POST", "/containers/create", action, query={"name": spec.name}, body=body, seconds=CHANGE_SECONDS
         )
         if answer.status == 201:
             try:
-                return str(self._socket.parse(answer.body, action)["Id"])
+                return str(self._api.parse(answer.body, action)["Id"])
             except (KeyError, TypeError) as error:
-                raise self._invalid(action) from error
-        failure = self._failure(answer, action)
+                raise self._api.invalid(action) from error
+        failure = self._api.failure(answer, action)
         if "already in use" in failure.message:  # docker says it with 409, podman with 500
             raise name_taken(self.driver, spec.name)
         raise failure
@@ -170,12 +168,12 @@ class Engine:
         with suppress(OSError):
             self._scx_folder.mkdir(parents=True, exist_ok=True)
         action = f"start container {id[:12]}"
-        self._change("POST", f"/containers/{id}/start", action, fine=(204, 304))
+        self._api.change("POST", f"/containers/{id}/start", action, fine=(204, 304))
 
     def signal(self, id: str, number: int) -> None:
         """Send a signal; 409 says that nothing runs in it."""
         action = f"send signal {number} to container {id[:12]}"
-        self._change("POST", f"/containers/{id}/kill", action, query={"signal": str(number)}, fine=(204, 409))
+        self._api.change("POST", f"/containers/{id}/kill", action, query={"signal": str(number)}, fine=(204, 409))
 
     def wait(self, id: str, timeout: float) -> int | None:
         """Its exit code as soon as it ended. At the timeout the engine is asked once more: silence is not `it runs`."""
@@ -192,9 +190,11 @@ class Engine:
     def rename(self, id: str, name: str) -> None:
         """Give it another name."""
         action = f"rename container {id[:12]}"
-        answer = self._call("POST", f"/containers/{id}/rename", action, query={"name": name}, seconds=CHANGE_SECONDS)
+        answer = self._api.call(
+            "POST", f"/containers/{id}/rename", action, query={"name": name}, seconds=CHANGE_SECONDS
+        )
         if answer.status != 204:
-            failure = self._failure(answer, action)
+            failure = self._api.failure(answer, action)
             # podman answers in the words of its database, where nothing else could fail to be unique.
             taken = any(words in failure.message for words in ("already in use", "UNIQUE constraint failed"))
             raise name_taken(self.driver, name) if taken else failure
@@ -202,12 +202,12 @@ class Engine:
     def remove(self, id: str) -> None:
         """Remove an ended container with its log and its anonymous volumes; one that is gone is fine."""
         action = f"remove container {id[:12]}"
-        answer = self._call("DELETE", f"/containers/{id}", action, query={"v": "1"}, seconds=CHANGE_SECONDS)
+        answer = self._api.call("DELETE", f"/containers/{id}", action, query={"v": "1"}, seconds=CHANGE_SECONDS)
         if answer.status in (204, 404):
             return
         if self.fetch_container(id).state in (ContainerState.RUNNING, ContainerState.PAUSED):
             raise still_running(self.driver, id)
-        raise self._failure(answer, action)
+        raise self._api.failure(answer, action)
 
     def stream_logs(
         self,
@@ -235,12 +235,12 @@ class Engine:
     def _stream_logs(
         self, id: str, query: Mapping[str, str], action: str, *, framed: bool, follow: bool
     ) -> Iterator[bytes]:
-        target = self._api_prefix() + f"/containers/{id}/logs"
+        target = f"/containers/{id}/logs"
         # A scheduler may be silent for as long as it likes, and until it speaks an engine may be silent, too.
         seconds = None if follow else READ_SECONDS
-        with self._socket.open("GET", target, action, query=query, seconds=seconds) as (response, _):
+        with self._api.open("GET", target, action, query=query, seconds=seconds) as (response, _):
             if response.status != 200:
-                raise self._failure(EngineAnswer(response.status, {}, response.read(_PIECE)), action)
+                raise self._api.failure(EngineAnswer(response.status, {}, response.read(_PIECE)), action)
             while framed and len(header := response.read(8)) == 8:
                 # Four bytes say which stream it is, four how much of it follows.
                 left = int.from_bytes(header[4:])
@@ -251,21 +251,21 @@ class Engine:
                 yield piece
 
     def _await_end(self, id: str, timeout: float, action: str) -> int | None:
-        target = self._api_prefix() + f"/containers/{id}/wait"
+        target = f"/containers/{id}/wait"
         try:
-            answer = self._socket.call(
+            answer = self._api.call(
                 "POST", target, action, query={"condition": "not-running"}, seconds=max(timeout, 0.001)
             )
         except NoAnswerError:
             return None
         if answer.status != 200:
-            raise self._failure(answer, action)
+            raise self._api.failure(answer, action)
         try:
-            told = self._socket.parse(answer.body, action)
+            told = self._api.parse(answer.body, action)
             problem = (told.get("Error") or {}).get("Message")
             code = int(told["StatusCode"])
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
         if problem:
             raise parse_failure(self.driver, 500, problem, action)
         return code
@@ -277,15 +277,15 @@ class Engine:
 
     def _is_here(self, name: str, content: Content) -> bool:
         action = f"inspect image {name}"
-        answer = self._call("GET", f"/images/{name}/json", action)
+        answer = self._api.call("GET", f"/images/{name}/json", action)
         if answer.status == 404:
             return False
         if answer.status != 200:
-            raise self._failure(answer, action)
+            raise self._api.failure(answer, action)
         try:
-            id = parse_image_id(self._socket.parse(answer.body, action))
+            id = parse_image_id(self._api.parse(answer.body, action))
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
         # The id is the digest of the configuration; docker with containerd's image store uses that of the manifest.
         if id not in (content.config.digest, content.manifest.digest):
             raise BadDataError(
@@ -297,34 +297,34 @@ class Engine:
     def _pull_from(self, source: Source, content: Content, progress: Progress) -> None:
         from schedkit.runtimes.engine_pull import pull
 
-        pull(self._socket, self._api_prefix(), content, source, progress)
+        pull(self._api, content, source, progress)
         if not self._is_here(_pin(source, content), content):
             raise BadDataError(f"{self.driver} says that it pulled {_pin(source, content)}, and does not have it")
 
     def _fetch_images(self, parse: Callable[[Any], frozenset[str]]) -> frozenset[str]:
         action = "list images"
         try:
-            return parse(self._fetch_json("/images/json", action))
+            return parse(self._api.fetch_json("/images/json", action))
         except (AttributeError, TypeError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
 
     def _parse_aged(self, told: dict[str, Any]) -> tuple[float, Container]:
         try:
             return datetime.fromisoformat(told["Created"]).timestamp(), parse_container(self.driver, told)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise self._invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
+            raise self._api.invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
 
     def _is_marked(self, told: dict[str, Any]) -> bool:
         try:
             return is_marked(told)
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
+            raise self._api.invalid(f"inspect container {str(told.get('Id'))[:12]}") from error
 
     def _comes_from_image(self, told: dict[str, Any], deadline: float) -> bool:
         """Whether the provider's label is the image's own, so that it says nothing of who started the container."""
         action = "inspect an image"
         try:
-            image = self._fetch_json(
+            image = self._api.fetch_json(
                 f"/images/{told['Image']}/json", action, seconds=max(0.001, deadline - time.monotonic())
             )
             name, value = PROVIDER
@@ -332,69 +332,13 @@ class Engine:
         except NotFoundError:  # the engine forgot the image, so that nothing says that somebody meant the label
             return True
         except (KeyError, TypeError, AttributeError) as error:
-            raise self._invalid(action) from error
+            raise self._api.invalid(action) from error
 
     def _inspect(self, id: str, action: str, seconds: float | None = None) -> dict[str, Any]:
-        told = self._fetch_json(f"/containers/{id}/json", action, seconds=seconds)
+        told = self._api.fetch_json(f"/containers/{id}/json", action, seconds=seconds)
         if not isinstance(told, dict) or not isinstance(told.get("Config"), dict):
-            raise self._invalid(action)
+            raise self._api.invalid(action)
         return told
-
-    def _fetch_json(
-        self, target: str, action: str, query: Mapping[str, str] | None = None, seconds: float | None = None
-    ) -> Any:
-        answer = self._call("GET", target, action, query=query, seconds=seconds)
-        if answer.status != 200:
-            raise self._failure(answer, action)
-        return self._socket.parse(answer.body, action)
-
-    def _change(
-        self, method: str, target: str, action: str, *, fine: tuple[int, ...], query: Mapping[str, str] | None = None
-    ) -> None:
-        answer = self._call(method, target, action, query=query, seconds=CHANGE_SECONDS)
-        if answer.status not in fine:
-            raise self._failure(answer, action)
-
-    def _call(
-        self,
-        method: str,
-        target: str,
-        action: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: object = None,
-        seconds: float | None = None,
-    ) -> EngineAnswer:
-        seconds = READ_SECONDS if seconds is None else seconds
-        return self._socket.call(method, self._api_prefix() + target, action, query=query, body=body, seconds=seconds)
-
-    def _api_prefix(self) -> str:
-        if not self._prefix:
-            self._prefix = _choose_prefix(self._ping().headers.get("api-version", ""))
-        return self._prefix
-
-    def _ping(self) -> EngineAnswer:
-        action = "say which version it is"
-        answer = self._socket.call("GET", "/_ping", action)
-        if answer.status != 200:
-            raise self._failure(answer, action)
-        return answer
-
-    def _failure(self, answer: EngineAnswer, action: str) -> SchedkitError:
-        return parse_failure(self.driver, answer.status, parse_message(answer.body), action)
-
-    def _invalid(self, action: str) -> BadDataError:
-        return BadDataError(f"{self.driver} was asked to {action} and sent an invalid response")
-
-
-def _choose_prefix(api: str) -> str:
-    """The older of what the server serves and what we know; a server that does not tell gets ours."""
-    try:
-        major, minor = (int(number) for number in api.split("."))
-    except ValueError:
-        major, minor = _API
-    major, minor = min((major, minor), _API)
-    return f"/v{major}.{minor}"
 
 
 def _pin(source: Source, content: Content) -> str:

@@ -5,24 +5,23 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from schedkit.errors import BadDataError
 from schedkit.images.oci import Content, Credentials, Source
 from schedkit.runtimes.engine_answers import parse_message, parse_pull_failure
+from schedkit.runtimes.engine_api import EngineApi
 from schedkit.runtimes.model import Progress
-from schedkit.runtimes.unix_http import EngineSocket
 
 _SILENCE_SECONDS = 300.0  # engines say nothing while they unpack a layer
 _TOKEN_USER = "<token>"  # noqa: S105 — the user name that stands for an identity token, by docker's convention
 _FETCHED = {"Verifying Checksum", "Download complete", "Extracting", "Pull complete", "Already exists"}
 
 
-def pull(engine: EngineSocket, prefix: str, content: Content, source: Source, progress: Progress) -> None:
+def pull(engine: EngineApi, content: Content, source: Source, progress: Progress) -> None:
     """Make the engine pull this platform's manifest from one source; progress counts the layers' bytes."""
     sizes = {_short(layer.digest): layer.size for layer in content.layers}
     total = sum(sizes.values())
     done = dict.fromkeys(sizes, 0)
     progress(0, total)
-    for line in _stream(engine, prefix, content, source):
+    for line in _stream(engine, content, source):
         if "error" in line:
             raise parse_pull_failure(engine.driver, str(line["error"]), _name(content, source))
         layer, status = str(line.get("id")), line.get("status")
@@ -37,13 +36,13 @@ def pull(engine: EngineSocket, prefix: str, content: Content, source: Source, pr
     progress(total, total)
 
 
-def _stream(engine: EngineSocket, prefix: str, content: Content, source: Source) -> Iterator[dict[str, Any]]:
+def _stream(engine: EngineApi, content: Content, source: Source) -> Iterator[dict[str, Any]]:
     action = f"pull {_name(content, source)}"
-    target = f"{prefix}/images/create"
+    target = "/images/create"
     query = {"fromImage": source.repository, "tag": content.manifest.digest}
     if source.insecure and engine.driver == "podman":
         # Docker goes by its own configuration only; podman can be told, at an address of its own.
-        target = f"{prefix}/libpod/images/pull"
+        target = "/libpod/images/pull"
         query = {
             "reference": f"{source.repository}@{content.manifest.digest}",
             "tlsVerify": "false",
@@ -60,7 +59,7 @@ def _stream(engine: EngineSocket, prefix: str, content: Content, source: Source)
             if line.strip():
                 told = engine.parse(line, action)
                 if not isinstance(told, dict):
-                    raise BadDataError(f"{engine.driver} was asked to {action} and sent an invalid response")
+                    raise engine.invalid(action)
                 yield told
 
 

@@ -35,5 +35,6 @@ def find_repository(name: str) -> str:
 def in_use(driver: str, name: str, why: str) -> ImageInUseError:
     """The error for an image that some container is made of."""
     return ImageInUseError(
-        f"{driver}: {name} is in use: {why}", hint="`schedctl ps --all` lists containers, `schedctl stop` removes one"
+        f"{driver}: {name} is in use: {why}",
+        hint="`schedctl ps --all` lists containers, `schedctl stop` removes one, `schedctl disable` the unit",
     )

@@ -35,7 +35,7 @@ class Failed(NamedTuple):
 
 
 Outcome = Answered | Failed
-_ABSENT = Failed("no such socket", absent=True)
+ABSENT = Failed("no such socket", absent=True)
 
 
 def probe(
@@ -47,7 +47,7 @@ def probe(
     """
     there = {driver: path for driver, path in sockets.items() if not _is_absent(path)}
     outcomes = ask_all(there, lambda driver: _ask(driver, there[driver], seconds), notice) if there else {}
-    return {driver: outcomes[driver] if driver in there else _ABSENT for driver in sockets}
+    return {driver: outcomes[driver] if driver in there else ABSENT for driver in sockets}
 
 
 def _is_absent(path: str) -> bool:
@@ -71,7 +71,7 @@ def _ask(driver: str, path: str, seconds: float) -> Outcome:
                 else _ask_engine(driver, connection, deadline)
             )
     except FileNotFoundError:
-        return _ABSENT
+        return ABSENT
     except PermissionError:
         return Failed("permission denied", NoPermissionError)
     except ConnectionRefusedError:

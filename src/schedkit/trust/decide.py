@@ -23,7 +23,7 @@ from schedkit.trust.model import RefusalReason, RejectedSignature, Signature, Si
 from schedkit.trust.policy import Policy, Rule
 from schedkit.trust.reading import MalformedError
 from schedkit.trust.roots import Roots
-from schedkit.trust.verdicts import read_verdict, write_verdict
+from schedkit.trust.verdicts import read_newest_verdict, read_verdict, write_verdict
 
 LONGEST_PROBLEM = 600
 MOST_SECONDS = 60.0
@@ -32,14 +32,21 @@ ADD_RULE = "add a scope for it, or keys and identities for all images"
 
 
 def verify(
-    image: Signable, policy: Policy, *, roots: Roots, cache: Path | None, offline: bool, now: datetime
+    image: Signable,
+    policy: Policy,
+    *,
+    roots: Roots,
+    cache: Path | None,
+    offline: bool,
+    now: datetime,
+    by_any_root: bool = False,
 ) -> Verdict:
     """Who signed this image; a Refusal if nobody does whom the policy trusts.
 
     Of an index without a manifest chosen from it, only signatures of the index itself are looked at.
 
     A verdict reached before is used only where the network does not respond, or with `offline`, and only if policy and
-    trusted root are the same as then.
+    trusted root are the same as then; with `by_any_root` only the policy has to be.
     """
     rule = policy.for_image(image.repository)
     if rule is None:
@@ -48,6 +55,8 @@ def verify(
     if offline:
         _check_rule_can_accept(rule, policy, image)
         kept = _recall(image, policy, rule, roots, cache)
+        if kept is None and by_any_root and cache:
+            kept = read_newest_verdict(cache, image, policy.hash)
         if kept is None:
             raise UnverifiedError(
                 f"{image.repository}@{image.manifest.digest} was not verified here before with this policy and this "

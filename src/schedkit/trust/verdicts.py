@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,18 +38,33 @@ def read_verdict(cache: Path, image: Signable, policy: str, root: str) -> Verdic
     return _decode(fields) if fields else None
 
 
+def read_newest_verdict(cache: Path, image: Signable, policy: str) -> Verdict | None:
+    """What was last found for this manifest and policy, by whatever root."""
+    about = (image.repository, image.digest, image.manifest.digest, policy)
+    newest: Mapping[str, Any] | None = None
+    for fields in _read_all(cache):
+        found = (fields["repository"], fields["digest"], fields["manifest"], fields["policy"])
+        if found == about and (newest is None or newest["at"] < fields["at"]):
+            newest = fields
+    return _decode(newest) if newest else None
+
+
 def read_image(cache: Path, registry: "Registry", reference: Reference, policy: str) -> Image | None:
     """The image that a reference meant when it was last verified here with this policy."""
     newest: Mapping[str, Any] | None = None
-    folder = SealedFolder(cache / FOLDER)
-    for name in folder.names()[:MOST_SEARCHED]:
-        fields = _read(folder, name)
-        if fields is None or (fields["repository"], fields["policy"]) != (reference.repository, policy):
+    for fields in _read_all(cache):
+        if (fields["repository"], fields["policy"]) != (reference.repository, policy):
             continue
         is_meant = fields["digest"] == reference.digest if reference.digest else fields["reference"] == str(reference)
         if is_meant and (newest is None or newest["at"] < fields["at"]):
             newest = fields
     return decode_image(newest["image"], registry, reference) if newest else None
+
+
+def _read_all(cache: Path) -> Iterator[Mapping[str, Any]]:
+    folder = SealedFolder(cache / FOLDER)
+    found = (_read(folder, name) for name in folder.names()[:MOST_SEARCHED])
+    return (fields for fields in found if fields)
 
 
 def _read(folder: SealedFolder, name: str) -> Mapping[str, Any] | None:

@@ -136,6 +136,15 @@ def test_a_configuration_has_a_platform_and_labels() -> None:
     assert documents.parse_config(b'{"os": "linux", "architecture": "amd64", "config": null}', "image").labels == {}
 
 
+@pytest.mark.parametrize(
+    ("said", "created"),
+    [("2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"), (None, ""), (1, ""), ("\x1b" + "9" * 99, "�" + "9" * 63)],
+)
+def test_a_configuration_may_say_when_it_was_made(said: object, created: str) -> None:
+    data = json.dumps({"os": "linux", "architecture": "amd64", "created": said}).encode()
+    assert documents.parse_config(data, "image").created == created
+
+
 def test_labels_cannot_change_a_terminal() -> None:
     labels = {"a": "\x1b[2Jred\ud800", "b": "two\nlines – whole"}
     data = json.dumps({"os": "linux", "architecture": "amd64", "config": {"Labels": labels}}).encode()

@@ -19,8 +19,8 @@ sched_ext_state{state="disabling"} 0
 sched_ext_state{state="disabled"} 0
 sched_ext_state{state="unsupported"} 0
 sched_ext_state{state="unknown"} 0
-# TYPE sched_ext info
-# HELP sched_ext The attached scheduler's own name, and the kernel's release.
+# TYPE sched_ext_info gauge
+# HELP sched_ext_info The attached scheduler's own name, and the kernel's release.
 sched_ext_info{ops="schedkit_fifo",release="6.16.1"} 1
 # TYPE sched_ext_enable_seq gauge
 # HELP sched_ext_enable_seq Schedulers attached since boot.
@@ -46,9 +46,14 @@ def test_attached_scheduler_has_every_metric() -> None:
     assert render_metrics(describe_slot(ATTACHED, release="6.16.1", attached_at=1767225600.5)) == TEXT
 
 
+def test_every_type_is_one_that_the_older_text_format_has() -> None:
+    kinds = {line.split()[3] for line in TEXT.splitlines() if line.startswith("# TYPE ")}
+    assert kinds <= {"counter", "gauge", "histogram", "summary", "untyped"}
+
+
 def test_what_is_unknown_or_absent_has_no_sample() -> None:
     names = [family.name for family in describe_slot(KernelState(Unknown("unreadable"), enable_seq=Unknown("why")))]
-    assert names == ["sched_ext_state", "sched_ext"]
+    assert names == ["sched_ext_state", "sched_ext_info"]
     text = render_metrics(describe_slot(KernelState(State.UNSUPPORTED)))
     assert 'sched_ext_state{state="unsupported"} 1\n' in text
     assert 'sched_ext_info{ops=""} 1\n' in text

@@ -245,7 +245,7 @@ def test_taken_slot_is_a_warning(root: Path) -> None:
     write_sched_ext(root, ATTACHED)
     check = examine(root, "kernel.slot")
     assert (check.outcome, check.seen.partition(",")[0]) == (Outcome.WARNING, "enabled: schedkit_fifo")
-    assert "schedctl switch" in check.fix
+    assert "schedctl status" in check.fix
 
 
 def test_kernel_without_sched_ext_is_one_error(root: Path) -> None:
@@ -256,13 +256,24 @@ def test_kernel_without_sched_ext_is_one_error(root: Path) -> None:
     assert examine(root, "kernel.config").outcome is Outcome.NOT_APPLICABLE
 
 
-def test_slot_that_schedctl_may_not_take_is_not_for_switch(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("holder", "seen"),
+    [
+        (Holder(464, "scx_bpfland", unit="scx_loader.service"), "process 464 (scx_bpfland) of scx_loader.service"),
+        (Holder(464, "a", container="b" * 64, pod="?"), "process 464 (a), in a Kubernetes pod (UID ?)"),
+        (Holder(464, "a", container="b" * 64), "process 464 (a), in the container bbbbbbbbbbbb"),  # whoever started it
+    ],
+)
+def test_taken_slot_is_for_switch_only_if_schedctl_manages_it(
+    root: Path, monkeypatch: pytest.MonkeyPatch, holder: Holder, seen: str
+) -> None:
     write_sched_ext(root, ATTACHED)
-    holder = Holder(464, "scx_bpfland", unit="scx_loader.service")
     monkeypatch.setattr(preflight, "read_holder", lambda _: holder)
     check = examine(root, "kernel.slot")
-    assert check.seen == "enabled: schedkit_fifo, by process 464 (scx_bpfland) of scx_loader.service"
-    assert check.fix == "schedctl status shows how to end it"
+    assert check.seen == f"enabled: schedkit_fifo, by {seen}"
+    assert check.fix == (
+        "schedctl status shows whose it is and what to do; schedctl switch replaces it only if schedctl manages it"
+    )
 
 
 def test_kernel_without_sched_ext_has_no_slot_and_no_functions(root: Path) -> None:

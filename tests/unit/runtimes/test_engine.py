@@ -19,6 +19,7 @@ from schedkit.errors import (
 )
 from schedkit.images.oci import Credentials, Source
 from schedkit.runtimes import engine as engine_module
+from schedkit.runtimes import engine_api
 from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.engine import Engine
 from schedkit.runtimes.model import ContainerSpec
@@ -98,7 +99,7 @@ def test_container_that_cannot_be_inspected_is_not_left_out(engine: Engine, fake
 def test_hung_engine_ends_in_an_error_that_names_it_and_the_call(
     engine: Engine, fake: FakeEngine, driver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "CHANGE_SECONDS", 0.05)
+    monkeypatch.setattr(engine_api, "CHANGE_SECONDS", 0.05)
     fake.hang_on("POST /containers/c0ffee/start")
 
     with pytest.raises(NoAnswerError, match=f"{driver} did not respond within 0.05 s when asked to start container"):
@@ -108,7 +109,7 @@ def test_hung_engine_ends_in_an_error_that_names_it_and_the_call(
 def test_drip_of_bytes_does_not_stretch_the_time(
     engine: Engine, fake: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(engine_api, "READ_SECONDS", 0.1)
 
     def drip(request: Request) -> None:
         request.send_response(200)
@@ -132,7 +133,7 @@ def test_wait_is_none_only_when_the_engine_says_that_it_runs(engine: Engine, fak
 
 
 def test_wait_at_a_hung_engine_is_an_error(engine: Engine, fake: FakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_module, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(engine_api, "READ_SECONDS", 0.05)
     fake.hang_on("POST /containers/c0ffee/wait")
     fake.hang_on("GET /containers/c0ffee/json")
 

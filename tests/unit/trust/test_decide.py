@@ -442,18 +442,42 @@ def test_image_without_signatures_needs_no_trusted_root(
     assert check(image, policy, cache=tmp_path, offline=True).from_cache
 
 
+def replace_root(sigstore: Sigstore) -> list[Roots]:
+    """The public root, and the one that takes its place: it has no CT log."""
+    roots = [Roots(None, offline=True), Roots(None, offline=True)]
+    for one, root in zip(roots, (sigstore.trusted_root(), sigstore.trusted_root(ctlogs=False)), strict=True):
+        one._known[None] = parse_trusted_root(root, "public")
+    return roots
+
+
 def test_kept_verdict_is_one_of_the_root_in_force(shelf: Shelf, sigstore: Sigstore, tmp_path: Path) -> None:
     """A public root that withdrew an authority or a log ends what was verified by it."""
     image = make_image(shelf)
     shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
     policy = trust(sigstore=None, identities=(OURS,))
-    roots = [Roots(None, offline=True), Roots(None, offline=True)]
-    for one, root in zip(roots, (sigstore.trusted_root(), sigstore.trusted_root(ctlogs=False)), strict=True):
-        one._known[None] = parse_trusted_root(root, "public")
+    roots = replace_root(sigstore)
     verify(image, policy, roots=roots[0], cache=tmp_path, offline=False, now=NOW)
     assert verify(image, policy, roots=roots[0], cache=tmp_path, offline=True, now=NOW).from_cache
     with pytest.raises(UnverifiedError, match="this trusted root"):
         verify(image, policy, roots=roots[1], cache=tmp_path, offline=True, now=NOW)
+
+
+def test_verdict_by_a_root_that_was_replaced_is_found_by_who_asks_for_any(
+    shelf: Shelf, sigstore: Sigstore, tmp_path: Path
+) -> None:
+    image, other = make_image(shelf), make_image(shelf, layer=b"other")
+    shelf.add_bundle(image.digest, sign_bundle(image.digest, sigstore.issue(), sigstore))
+    policy, changed = trust(sigstore=None, identities=(OURS,)), trust(sigstore=None, identities=(OURS, OURS))
+    roots = replace_root(sigstore)
+    verify(image, policy, roots=roots[0], cache=tmp_path, offline=False, now=NOW)
+
+    def recall(image: Signable, policy: Policy) -> Verdict:
+        return verify(image, policy, roots=roots[1], cache=tmp_path, offline=True, now=NOW, by_any_root=True)
+
+    assert recall(image, policy).from_cache
+    for case in ((other, policy), (image, changed)):
+        with pytest.raises(UnverifiedError):
+            recall(*case)
 
 
 @pytest.mark.parametrize("key", [b"", b"x" * 31, b"x" * 33])
