@@ -12,13 +12,13 @@ from lab.machine import INITS, SCRIPT, snapshot_of
 from lab.progress import format_bytes, format_seconds
 from lab.qemu import find_accelerator
 from lab.session import Session
-from schedkit.cli import run_program
+from schedkit.cli import ProgramGroup, run_program
 from schedkit.errors import UsageError
 
 PASS_ON = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=ProgramGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.pass_context
 def lab(context: click.Context) -> None:
     """A disposable real machine with sched_ext and a real Kubernetes control plane, made from packages alone."""

@@ -87,7 +87,8 @@ class Findings:
         """Keep it. What did not build is tried again: the network may have been the reason."""
         if checked.size is not None:
             self._folder.mkdir(exist_ok=True)
-            kept = {"of": self._key(checked.name), "checked": checked._asdict()}
+            said = checked._replace(not_offered={})._asdict()  # the recipe says it
+            kept = {"of": self._key(checked.name), "checked": said}
             self._path(checked.name).write_text(json.dumps(kept, indent=1) + "\n")
 
     def _path(self, name: str) -> Path:
@@ -242,7 +243,7 @@ def catalog_check(names: tuple[str, ...], modes: bool, again: bool, dry_run: boo
             checked[name] = kept
     emulated = find_accelerator(store, OLDEST) != KVM
     left_out = [name for name in shown if name not in checked]
-    found = [checked[name] for name in sorted(checked)]
+    found = [checked[name]._replace(not_offered=RECIPES[name].not_offered) for name in sorted(checked)]
     page = render(found, emulated=emulated, left_out=left_out)
     if dry_run:
         click.echo(page)

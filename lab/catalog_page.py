@@ -1,6 +1,6 @@
 """docs/schedctl/schedulers.md: what `make catalog-check` found, as a page. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 _HEAD = """\
@@ -36,6 +36,7 @@ class Checked(NamedTuple):
     why: str = ""
     kernel: str = ""  # on which it was tried
     modes_tried: bool = True
+    not_offered: Mapping[str, str] = {}  # modes that the catalog leaves out: what was seen
 
     @property
     def has_failed(self) -> bool:
@@ -63,7 +64,9 @@ def render(checked: Sequence[Checked], *, emulated: bool, left_out: Sequence[str
         *(_row(one) for one in checked if one.seconds is not None),
     ]
     parts = [head, "\n".join(rows)]
-    problems = [f"- **{one.name}** {one.version[:12]}: {_sentence(one.why)}" for one in checked if one.why]
+    problems = [
+        f"- **{one.name}** {one.version[:12]}: {_sentence(why)}" for one in checked for why in _list_problems(one)
+    ]
     if problems:
         parts.append("## What did not work, or was not tested\n\n" + "\n".join(problems))
     if left_out:
@@ -74,8 +77,15 @@ def render(checked: Sequence[Checked], *, emulated: bool, left_out: Sequence[str
 def _row(one: Checked) -> str:
     size = "-" if one.size is None else f"{one.size / 1e6:.1f} MB"
     modes = ", ".join(one.modes) + ("" if one.modes_tried else " (*not tried*)") if one.modes else "-"
+    if one.not_offered:
+        modes += f" (not {', '.join(one.not_offered)}: see below)"
     cells = (one.name, one.version, one.good_for or "-", modes, size, f"{one.seconds:.1f} s")
     return f"| {' | '.join(cells)} |"
+
+
+def _list_problems(one: Checked) -> list[str]:
+    missing = [f"mode {mode} is not offered: {seen}" for mode, seen in one.not_offered.items()]
+    return [*([one.why] if one.why else []), *missing]
 
 
 def _sentence(why: str) -> str:

@@ -47,7 +47,11 @@ default_mode = "LowLatency"
 
 [scheds.scx_bpfland]
 lowlatency_mode = ["-s", "5000", "-w"]
+
+[scheds.scx_lavd]
+gaming_mode = ["--performance"]
 """
+NAMED_MODES = "scx_bpfland.lowlatency -s 5000 -w\nscx_lavd.gaming --performance\n"
 NAMED_FLAGS = ("-s", "5000", "-w")
 REJECTED = f"{SETTINGS}/rejected.json"
 
@@ -185,8 +189,11 @@ def check_import(peer: Peer, flags: tuple[str, ...]) -> None:
     peer.say(f"schedctl takes over scx_bpfland with {' '.join(flags)}.")
     expect("flags of scx_loader's", peer.read_flags(), flags)
     command = shlex.join(["schedctl", "enable", "scx_bpfland", "--", *flags])
-    peer.type("schedctl import scx_loader --dry-run")
-    expect("what a dry run says", peer.read("import scx_loader --dry-run")["command"], command)
+    dry_run = "--driver containerd import scx_loader --dry-run"
+    peer.type(f"schedctl {dry_run}")
+    planned = peer.read(dry_run)
+    expect("what a dry run says", planned["command"], command)
+    expect("its second step", planned["steps"][1], f"stop and disable {LOADER}")
     expect("scx_loader after it", peer.ask(LOADER), ("active", "enabled"))
     peer.type("schedctl --driver containerd import scx_loader")
     check_taken_over(peer, flags)
@@ -258,6 +265,7 @@ def check_all(store: Store, folder: Path) -> None:
     peer.configure(NAMED)
     peer.wait_for_slot("bpfland")
     check_import(peer, NAMED_FLAGS)
+    expect("flags of --mode", peer.type("schedctl config get modes"), NAMED_MODES)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

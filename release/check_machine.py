@@ -20,6 +20,7 @@ STEPS = (
     ("schedctl bench --allow-unsigned --runs 1 --with none,localhost:5000/scx_fifo:v1 -- true", "scx_fifo"),
     ("schedctl stop", "detached and removed"),
     ("schedctl prune", "scx_fifo"),
+    ("schedctl enable --allow-unsigned localhost:5000/scx_fifo:v1", "is enabled"),  # which the package's removal ends
 )
 
 
@@ -37,5 +38,7 @@ def check_machine(store: Store, out: Path, folder: Path) -> None:
         machine.run("dpkg --purge schedkit", timeout=SECONDS)
         if machine.run("command -v schedctl", check=False).code == 0:
             raise LabError("purge left schedctl behind")
+        if machine.run("systemctl cat schedkit.service", check=False).code == 0:
+            raise LabError("purge left a unit behind whose program is gone")
     finally:
         machine.remove()

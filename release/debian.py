@@ -31,6 +31,7 @@ from release.contents import (
 )
 from release.versions import format_debian
 from schedkit import __version__
+from schedkit.host.units import AT_BOOT, ENABLED, FILES, RERUN, TRIAL
 from schedkit.pages import REPOSITORY
 
 UNUSED = ("bin", "tests", "__pycache__")
@@ -100,6 +101,22 @@ Description: run sched_ext CPU schedulers from OCI images
  sked is the Kubernetes operator that does the same for the nodes of a cluster; its command line is here to render
  and verify SchedExt resources without a cluster. kubectl scx follows and controls its rollouts.
 """
+# A package that is removed leaves no unit behind whose program is gone. `schedctl disable` needs a running systemd, and
+# may fail for other reasons; a unit that another installation of schedctl wrote is not this package's to remove.
+PRERM = f"""\
+#!/bin/sh
+set -e
+if [ "$1" = remove ]; then
+    for file in /run/systemd/transient/{TRIAL} /{FILES[RERUN]}; do
+        if grep -qs '[=@" ]/usr/bin/schedctl' "$file"; then systemctl stop "${{file##*/}}" || true; fi
+    done
+    if grep -qs '^ExecStart=\\(/usr\\)*/bin/schedctl ' /{FILES[ENABLED]} && ! /usr/bin/schedctl disable; then
+        if [ -d /run/systemd/system ]; then systemctl disable --now {ENABLED} || true; fi
+        rm -f /{FILES[ENABLED]} /{AT_BOOT}
+        if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
+    fi
+fi
+"""
 
 
 def build_deb(store: Store, suite: Suite, project: Path, wheel: Path, out: Path, epoch: int) -> Path:
@@ -127,6 +144,8 @@ def build_deb(store: Store, suite: Suite, project: Path, wheel: Path, out: Path,
         (root / "DEBIAN").mkdir()
         control = CONTROL.format(version=version, size=size, python=suite.python, homepage=REPOSITORY)
         (root / "DEBIAN/control").write_text(control)
+        (root / "DEBIAN/prerm").write_text(PRERM)
+        (root / "DEBIAN/prerm").chmod(0o755)
         settle_tree(root, epoch)
         made = out / f"schedkit_{version}_amd64.deb"
         # zstd, which both releases' dpkg reads, packs and unpacks many times faster than xz. One thread: several would

@@ -13,8 +13,27 @@ from schedkit.errors import SchedkitError, UsageError, run_at_edge
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+SHELLS = ("bash", "zsh", "fish")  # for which click writes completion scripts
 
-class LazyGroup(click.Group):
+
+class ProgramCommand(click.Command):
+    """A command whose errors say whose they are: click's parser does not know whose option lacks its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
+
+class ProgramGroup(ProgramCommand, click.Group):
+    """A group of such commands."""
+
+    command_class = ProgramCommand
+
+
+class LazyGroup(ProgramGroup):
     """Many commands in sections, known by name and one line of help alone: `load` imports the one that is called."""
 
     sections: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # title → command → its one line of help
@@ -43,10 +62,8 @@ class LazyGroup(click.Group):
         name = args[0]
         known = [*self.help_lines, *self.aliases]
         if name not in (*known, *self.unlisted) and not name.startswith("-") and not ctx.resilient_parsing:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, n=1, cutoff=0.6)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
+            near = _find_near(name, known)
+            meant = f" Did you mean {near!r}?" if near else ""
             ctx.fail(f"No such command {name!r}.{meant}")
         return super().resolve_command(ctx, args)
 
@@ -63,6 +80,44 @@ class LazyGroup(click.Group):
         return [
             CompletionItem(name, help=text) for name, text in self.help_lines.items() if name.startswith(incomplete)
         ]
+
+
+def _find_near(name: str, known: list[str]) -> str | None:
+    """The command that was meant, where that is likely: a wrong guess such as `stop` for `top` may do harm.
+
+    The only one that begins so, one of the same letters, or one that differs little and begins with the same letter.
+    """
+    from difflib import get_close_matches
+
+    begun = [one for one in known if one.startswith(name)]
+    if len(begun) == 1:
+        return begun[0]
+    same = [one for one in known if sorted(one) == sorted(name)]
+    alike = [one for one in known if one.startswith(name[:1])]
+    return next(iter(same or get_close_matches(name, alike, n=1, cutoff=0.75)), None)
+
+
+def find_context(shown: click.Context, words: tuple[str, ...]) -> click.Context:
+    """The command that some words name, as `help` is asked for it; none name the program itself."""
+    for word in words:
+        group = shown.command
+        if not isinstance(group, click.Group):
+            raise UsageError(
+                f"{shown.command_path} has no commands", hint=f"'{shown.command_path} --help' shows the options"
+            )
+        name, found, _ = group.resolve_command(shown, [word])
+        if found is not None:
+            shown = click.Context(found, info_name=name, parent=shown)
+    return shown
+
+
+def find_shell(context: click.Context, _parameter: click.Parameter, said: str | None) -> str:
+    """The shell that was named, else the user's own, as SHELL says; for `completion`."""
+    shell = said or os.path.basename(os.environ.get("SHELL", ""))  # noqa: PTH119
+    if shell not in SHELLS and not context.resilient_parsing:
+        known = ", ".join(SHELLS)
+        raise UsageError(f"no shell was named, and SHELL is none of: {known}", hint=f"{context.command_path} bash")
+    return shell
 
 
 class Whole(click.types.IntParamType):

@@ -10,7 +10,7 @@ from lab.machine import Machine
 from lab.process import Result
 from lab.schedctl import FOLDER, PYTHON, install_schedctl
 from lab.waiting import NotYetError, wait_for
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.e2e.conftest import watch
 from tests.e2e.runtimes import REGISTRY
 

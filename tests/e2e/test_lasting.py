@@ -44,7 +44,7 @@ def clean(schedctl: Schedctl) -> Iterator[None]:
     machine = schedctl.machine
     machine.run("systemctl stop 'schedkit*' || true", timeout=SECONDS)
     schedctl.run("stop --all")
-    machine.run(f"{UNITS} -delete; rm -f /run/schedkit/trial.json; systemctl daemon-reload", timeout=SECONDS)
+    machine.run(f"{UNITS} -delete; rm -f /run/schedkit/trial*; systemctl daemon-reload", timeout=SECONDS)
     assert read_slot(machine) == Slot("disabled", "")
 
 

@@ -1,10 +1,14 @@
 """The page that `make catalog-check` writes: what was measured, and why something was not; what is kept of a run."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
-from lab.catalog_check import Findings, is_enough, read_error
+from catalog.recipes import RECIPES
+from lab import images
+from lab.catalog_check import PAGE, Findings, is_enough, read_error
 from lab.catalog_page import Checked, render
 from lab.process import Result
 from lab.progress import Progress
@@ -37,6 +41,29 @@ def test_what_does_not_work_says_why_and_has_no_figures() -> None:
     assert "- **scx_d** 21618ac3fbdf: No package of it is published.\n" in page
     assert "- **scx_odd** 1.1.4: mode server: it ended with exit code 2.\n" in page
     assert "did not work" not in make(GOOD)
+
+
+def test_mode_that_is_not_offered_says_what_was_seen_and_is_no_failure() -> None:
+    without = GOOD._replace(not_offered={"powersave": "the kernel ejected it"})
+    page = make(without)
+    assert "| scx_a | 1.1.4 | games | gaming, server (not powersave: see below) | 6.2 MB | 5.8 s |\n" in page
+    assert "- **scx_a** 1.1.4: mode powersave is not offered: the kernel ejected it.\n" in page
+    assert not without.has_failed
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.not_offered])
+def test_mode_that_fails_on_the_oldest_kernel_is_on_the_page_and_not_in_the_catalog(name: str) -> None:
+    page = PAGE.read_text()
+    for mode, seen in RECIPES[name].not_offered.items():
+        assert f"- **{name}** {RECIPES[name].version}: mode {mode} is not offered: {seen}.\n" in page
+        assert mode not in json.loads((images.CATALOG / "manifest.json").read_text())[name]["modes"]
+
+
+def test_page_shows_no_mode_of_the_catalog_that_failed() -> None:
+    page = PAGE.read_text()
+    for name, entry in json.loads((images.CATALOG / "manifest.json").read_text()).items():
+        for mode in entry.get("modes", {}):
+            assert not re.search(rf"\*\*{name}\*\* [^\n]*mode {mode}: [^\n]*ejected", page)
 
 
 def test_how_it_was_measured_is_told() -> None:

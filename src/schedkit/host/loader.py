@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schedkit.errors import BadDataError, NotFoundError, SchedkitError
-from schedkit.host.model import ProgressReporter
+from schedkit.errors import BadDataError, NoPermissionError, NotFoundError, SchedkitError
+from schedkit.host.model import Observed, ProgressReporter
 from schedkit.host.units import is_running
+from schedkit.kernel.holder import Holder
 
 LOADER = "scx_loader.service"
 # Where scx_loader looks, in this order.
@@ -78,6 +79,7 @@ class LoaderChoice(NamedTuple):
     args: tuple[str, ...] | None  # None: neither the file nor BUILT_IN has this scheduler
     origin: str
     is_built_in: bool = False  # the file does not name `args`
+    modes: Mapping[str, Mapping[str, tuple[str, ...]]] = {}  # all flags that the file names, by scheduler and mode
 
 
 def read_loader(root: Path, file: str | None = None) -> LoaderChoice:
@@ -92,6 +94,10 @@ def read_loader(root: Path, file: str | None = None) -> LoaderChoice:
         text = path.read_bytes().decode()
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist", hint="--file names scx_loader's TOML file") from error
+    except IsADirectoryError as error:
+        raise BadDataError(f"{path} is a directory", hint="--file names scx_loader's TOML file") from error
+    except PermissionError as error:
+        raise NoPermissionError(f"no permission to read {path}", hint="run this as root") from error
     except UnicodeDecodeError as error:
         raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
     return parse_loader(text, str(path))
@@ -112,13 +118,13 @@ def parse_loader(text: str, origin: str) -> LoaderChoice:
     if not isinstance(scheduler, str) or not scheduler:
         raise BadDataError(f"{origin}: default_sched is not a name: {scheduler!r}")
     mode = _read_mode(table.get("default_mode"), origin)
-    flags = _read_flags(table, scheduler, mode, origin)
+    modes = _read_modes(table, origin)
+    flags = modes.get(scheduler, {}).get(mode)
     if flags is not None:
-        return LoaderChoice(scheduler, mode, flags, origin)
+        return LoaderChoice(scheduler, mode, flags, origin, modes=modes)
     own = BUILT_IN.get(scheduler)
-    return LoaderChoice(
-        scheduler, mode, None if own is None else own.get(mode, ()), origin, is_built_in=own is not None
-    )
+    args = None if own is None else own.get(mode, ())
+    return LoaderChoice(scheduler, mode, args, origin, is_built_in=own is not None, modes=modes)
 
 
 def _read_mode(value: object, origin: str) -> str:
@@ -130,15 +136,35 @@ def _read_mode(value: object, origin: str) -> str:
     raise BadDataError(f"{origin}: unknown default_mode {value!r}", hint=f"one of: {', '.join(MODES)}")
 
 
-def _read_flags(table: Mapping[str, Any], scheduler: str, mode: str, origin: str) -> tuple[str, ...] | None:
+def _read_modes(table: Mapping[str, Any], origin: str) -> dict[str, dict[str, tuple[str, ...]]]:
+    """All flags of all schedulers; keys that are no mode's are left to other versions of scx_loader."""
     scheds = table.get("scheds", {})
-    entry = scheds.get(scheduler, {}) if isinstance(scheds, dict) else scheds
-    flags = entry.get(f"{mode}_mode") if isinstance(entry, dict) else entry
-    if flags is None:
-        return None
-    if isinstance(flags, list) and all(isinstance(flag, str) for flag in flags):
-        return tuple(flags)
-    raise BadDataError(f"{origin}: scheds.{scheduler}.{mode}_mode is not a list of texts")
+    if not isinstance(scheds, dict):
+        raise BadDataError(f"{origin}: scheds is not a table")
+    modes: dict[str, dict[str, tuple[str, ...]]] = {}
+    for scheduler, entry in scheds.items():
+        if not isinstance(entry, dict):
+            raise BadDataError(f"{origin}: scheds.{scheduler} is not a table")
+        for mode in MODES:
+            flags = entry.get(f"{mode}_mode")
+            if flags is None:
+                continue
+            if not isinstance(flags, list) or not all(isinstance(flag, str) for flag in flags):
+                raise BadDataError(f"{origin}: scheds.{scheduler}.{mode}_mode is not a list of texts")
+            modes.setdefault(scheduler, {})[mode] = tuple(flags)
+    return modes
+
+
+def makes_way(root: Path, observed: Observed) -> bool:
+    """Whether the slot will be free once scx_loader is stopped: nobody else is known to have it."""
+    holder = observed.holder
+    return is_running(root, LOADER) and (not isinstance(holder, Holder) or holder.unit == LOADER)
+
+
+def find_way_back(root: Path) -> list[tuple[str, ...]]:
+    """What systemctl is to be told to have scx_loader as it is now; nothing where it neither runs nor is enabled."""
+    enabled = any(os.path.lexists(root / f"etc/systemd/system/{one}.wants/{LOADER}") for one in _TARGETS)
+    return [*([("enable", "--quiet")] if enabled else []), *([("start",)] if is_running(root, LOADER) else [])]
 
 
 @contextmanager
@@ -146,9 +172,7 @@ def replace_loader(root: Path, progress: ProgressReporter) -> Iterator[None]:
     """Stop and disable scx_loader; if what is to take its place does not come, it is as it was before."""
     from schedkit.host.systemd import call
 
-    running = is_running(root, LOADER)
-    enabled = any(os.path.lexists(root / f"etc/systemd/system/{one}.wants/{LOADER}") for one in _TARGETS)
-    back = [*([("enable", "--quiet")] if enabled else []), *([("start",)] if running else [])]
+    back = find_way_back(root)
     try:
         if back:
             progress.step(f"stopping and disabling {LOADER}")

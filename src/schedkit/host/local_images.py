@@ -108,10 +108,11 @@ def _find_users(image: LocalImage, containers: Iterable[Container]) -> list[str]
         one.name
         for one in containers
         if one.driver == image.driver
-        and (one.image in image.names or _is_of(image, one.labels.get(Label.MANIFEST), one.labels.get(Label.DIGEST)))
+        and (one.image in image.names or is_of(image, one.labels.get(Label.MANIFEST), one.labels.get(Label.DIGEST)))
     ]
 
 
-def _is_of(image: LocalImage, *digests: str | None) -> bool:
+def is_of(image: LocalImage, *digests: str | None) -> bool:
+    """Whether an image is known by one of these digests here."""
     known = {image.id, *(name.partition("@")[2] for name in image.names)}
     return any(digest in known for digest in digests if digest)

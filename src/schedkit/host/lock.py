@@ -15,6 +15,7 @@ from schedkit.errors import BusyError, NoPermissionError, SchedkitError, sudo_hi
 PATIENCE_SECONDS = 10.0  # how long one waits for another's lock
 _PAUSE_SECONDS = 0.05
 _MOST_BYTES = 4096
+_FOLDER_MODE = 0o711  # `status` of any user looks for a trial in it, and nobody else lists it or writes to it
 
 
 @contextmanager
@@ -37,10 +38,10 @@ def _open(path: Path) -> int:
     try:
         # Whoever can open a file can lock it, also one that may only read it: nobody else shall.
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if stat.S_IMODE(path.parent.stat().st_mode) & 0o077:
-            path.parent.chmod(0o700)
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         os.fchmod(file, 0o600)
+        if stat.S_IMODE(path.parent.stat().st_mode) != _FOLDER_MODE:
+            path.parent.chmod(_FOLDER_MODE)
     except PermissionError as error:
         raise NoPermissionError(f"the lock {path} cannot be opened: permission denied", hint=sudo_hint()) from error
     except OSError as error:

@@ -39,13 +39,18 @@ def taken(observed: Observed, scheduler: str) -> SlotTakenError:
             f"{name_ops(observed.kernel)} is attached already, by the container {name} ({ours.container.driver})",
             hint=f"`schedctl switch {scheduler}` replaces it, `schedctl stop {name}` ends it",
         )
-    in_pod = isinstance(observed.holder, Holder) and observed.holder.pod
-    advice = advise_ending(observed.holder)
-    ended = f"by `{advice}`" if advice != DETACH else f"where it was started, or by `{DETACH}`"
     return SlotTakenError(
         f"{name_ops(observed.kernel)} is attached already, {describe_holder(observed.holder)}",
-        hint="the cluster runs it: change it there" if in_pod else f"end it {ended}",
+        hint=hint_ending(observed.holder),
     )
+
+
+def hint_ending(holder: Holder | Unknown | None) -> str:
+    """How a scheduler that schedctl does not manage is ended, as a hint of an error."""
+    if isinstance(holder, Holder) and holder.pod:
+        return "the cluster runs it: change it there"
+    advice = advise_ending(holder)
+    return f"end it by `{advice}`" if advice != DETACH else f"end it where it was started, or by `{DETACH}`"
 
 
 def advise_ending(holder: Holder | Unknown | None) -> str:

@@ -11,7 +11,7 @@ from schedkit.host.lock import hold_lock
 from schedkit.host.machine import Machine
 from schedkit.host.managed import observe
 from schedkit.host.model import Attachment, Host, Managed, Observed
-from schedkit.host.slot import find_doubts, name_ops
+from schedkit.host.slot import find_doubts, hint_ending, name_ops
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.holder import describe_holder
 from schedkit.kernel.state import KernelState, State
@@ -81,7 +81,12 @@ def find(observed: Observed, which: str | None) -> Managed:
     doubts = observed.hidden or find_doubts(observed)
     if doubts:
         raise unseen(what, doubts)
-    raise NotFoundError(what, hint="`schedctl ps --all` lists them")
+    if observed.managed:
+        raise NotFoundError(what, hint="`schedctl ps --all` lists them")
+    if observed.kernel.state in (State.ENABLED, State.ENABLING, State.DISABLING):
+        attached = f"{name_ops(observed.kernel)} is attached, {describe_holder(observed.holder)}"
+        raise NotFoundError(f"{what}; {attached}, not managed by schedctl", hint=hint_ending(observed.holder))
+    raise NotFoundError(what, hint="`schedctl status` shows what the kernel runs")
 
 
 def wait_detached(machine: Machine, changes: Changes, attached: KernelState) -> None:

@@ -53,12 +53,13 @@ def check_trial(machine: Machine) -> None:
 
 
 def begin_trial(
-    host: Host, request: RunRequest, verify: Verify, seconds: float, program: Sequence[str]
+    host: Host, request: RunRequest, verify: Verify, seconds: float, program: Sequence[str], *, command: str = ""
 ) -> tuple[Switched, Trial]:
-    """Switch, with the unit that goes back in place before anything ends."""
+    """Switch, with the unit that goes back in place before anything ends; `command` enables the same scheduler."""
     machine = host.machine
     mark = secrets.token_hex(8)
-    trial = Trial(mark, request.scheduler, host.runtimes.chosen.driver, seconds, read_clock() + seconds, None)
+    driver, ends = host.runtimes.chosen.driver, read_clock() + seconds
+    trial = Trial(mark, request.scheduler, driver, seconds, ends, None, command=command)
 
     def begin(old: Managed | None) -> None:
         nonlocal trial
@@ -77,7 +78,8 @@ def begin_trial(
     with hold_lock(machine.lock, patience=_LOCK_SECONDS):
         noted = read_trial(machine)
         if isinstance(noted, Trial) and noted.mark == mark and not noted.is_under_way:  # its unit was quicker
-            cause = EjectedError(f"{trial.scheduler} attached and did not stay: {noted.why}")
+            why = noted.why.why if isinstance(noted.why, Unknown) else noted.why
+            cause = EjectedError(f"{trial.scheduler} attached and did not stay: {why}")
             raise RolledBackError(f"{cause.message}. Back to {trial.back_to}", cause=cause)
         trial = trial._replace(phase=Phase.ON, ends=read_clock() + seconds)
         write_trial(machine, trial)

@@ -3,12 +3,14 @@
 import os
 import time
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from schedkit.host.machine import Machine
 from schedkit.unknown import Unknown
 
-FILE = "trial.json"
+FILE = "trial.json"  # for everybody: `status` needs no root
+WHY_FILE = "trial-why"  # for root: it quotes the kernel's log, or the scheduler's
 
 
 class Phase(StrEnum):
@@ -40,9 +42,10 @@ class Trial(NamedTuple):
     ends: float  # on the clock that goes on while the machine sleeps, which begins at boot
     before: Before | None
     phase: Phase = Phase.SWITCHING
-    why: str = ""  # it ended
+    why: str | Unknown = ""  # it ended; only root can know
     at: str = ""  # when it ended, RFC 3339
     sequence: int | None = None  # the kernel's enable_seq then
+    command: str = ""  # that enables what is on trial; one that an older schedctl began has none
 
     @property
     def left(self) -> float:
@@ -78,25 +81,45 @@ def read_trial(machine: Machine) -> Trial | Unknown | None:
     try:
         fields: dict[str, Any] = json.loads(text)
         before = Before(**fields["before"]) if fields["before"] else None
-        return Trial(**{**fields, "before": before, "phase": Phase(fields["phase"])})
+        trial = Trial(**{**fields, "before": before, "phase": Phase(fields["phase"])})
     except (ValueError, KeyError, TypeError) as error:
         return Unknown(f"{path} makes no sense: {error}")
+    return trial if trial.is_under_way or trial.why else trial._replace(why=_read_why(machine, trial.mark))
+
+
+def _read_why(machine: Machine, mark: str) -> str | Unknown:
+    """Why the trial with this mark ended."""
+    path = machine.lock.parent / WHY_FILE
+    try:
+        whose, _, why = path.read_text().partition("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        return Unknown(f"{path}: {getattr(error, 'strerror', None) or error}")
+    return why if whose == mark else Unknown(f"{path} is of another trial")
 
 
 def write_trial(machine: Machine, trial: Trial) -> None:
     """Note it, whole or not at all."""
     import json
 
-    path = machine.lock.parent / FILE
-    new = path.with_name(f".{FILE}.{os.getpid()}")
-    fields = trial._asdict() | {"before": trial.before._asdict() if trial.before else None}
-    new.write_text(json.dumps(fields))
+    if isinstance(trial.why, str) and trial.why:
+        _write(machine.lock.parent / WHY_FILE, f"{trial.mark}\n{trial.why}", 0o600)
+    fields = trial._asdict() | {"before": trial.before._asdict() if trial.before else None, "why": ""}
+    _write(machine.lock.parent / FILE, json.dumps(fields), 0o644)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(file, "w") as stream:
+        os.fchmod(file, mode)  # whatever the umask is
+        stream.write(text)
     new.replace(path)
 
 
 def forget_trial(machine: Machine) -> None:
     """There is none any more."""
-    (machine.lock.parent / FILE).unlink(missing_ok=True)
+    for name in (FILE, WHY_FILE):
+        (machine.lock.parent / name).unlink(missing_ok=True)
 
 
 def is_kept(machine: Machine, id: str) -> bool:

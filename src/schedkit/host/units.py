@@ -21,6 +21,8 @@ AT_BOOT = f"etc/systemd/system/multi-user.target.wants/{ENABLED}"
 
 _SECTION, _KEY = "[X-Schedkit]", "Choice="
 _FAILURE_SECONDS = 120  # what one failure takes at most: to attach, to stall, and the pause after it
+_FIRST_PAUSE = 1
+_FIRST_PAUSE_ENDLESS = 5  # before systemd 254 pauses do not grow: without a limit, a short one would be a busy loop
 _LONGEST_PAUSE = 60
 _PAUSE_STEPS = 6
 # Starting it again cannot help: the slot is taken, the kernel or the policy refuses it, the unit is wrong.
@@ -54,6 +56,7 @@ class Choice(NamedTuple):
     allow_unsigned: bool = False
     insecure_registries: tuple[str, ...] = ()
     cache: str = ""  # where the verdict on it is kept
+    manifest: str = ""  # the digest of this platform's manifest, which is what runs; units of before do not say it
 
     @property
     def needs_network(self) -> bool:
@@ -65,6 +68,7 @@ def render_unit(choice: Choice, program: Sequence[str], unit: str) -> str:
     """The whole text of ENABLED or RERUN; `program` is this schedctl, by absolute path."""
     after = [_RUNTIME_UNITS.get(choice.driver, "")] + (["network-online.target"] if choice.needs_network else [])
     wanted = " ".join(one for one in after if one)
+    restart = parse_restart(choice.restart)
     install = ["", "[Install]", "WantedBy=multi-user.target"] if unit == ENABLED else []
     words = " ".join(quote(word) for word in (*program, "service", unit))
     return "\n".join(
@@ -73,13 +77,13 @@ def render_unit(choice: Choice, program: Sequence[str], unit: str) -> str:
             "[Unit]",
             f"Description=CPU scheduler {choice.scheduler.replace('%', '%%')} (sched_ext)",
             *([f"Wants={wanted}", f"After={wanted}"] if wanted else []),
-            *_limit(parse_restart(choice.restart)),
+            *_limit(restart),
             "",
             "[Service]",
             "Type=exec",
             f"ExecStart={words}",
             "Restart=on-failure",
-            "RestartSec=1",
+            f"RestartSec={_FIRST_PAUSE if restart.times is not None else _FIRST_PAUSE_ENDLESS}",
             f"RestartSteps={_PAUSE_STEPS}",  # from systemd 254 on; before it, the pause stays what it is
             f"RestartMaxDelaySec={_LONGEST_PAUSE}",
             "RestartPreventExitStatus=" + " ".join(str(int(code)) for code in _FINAL),

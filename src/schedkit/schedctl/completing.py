@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Items = list[CompletionItem[str]]  # only for the checker: no class of click's is generic before 8.4.2
 
 
-RESPONSE_SECONDS = 5.0  # a person waits, and some runtimes have to be started to answer
+RESPONSE_SECONDS = 3.0  # a person waits
 
 Offers = Iterable[tuple[str, str]]  # words, and a few words about each
 
@@ -25,7 +25,7 @@ def complete_scheduler(context: "click.Context", _parameter: "click.Parameter", 
     """Names of the catalog, as far as they can be known without a network; after NAME: its versions."""
     if ":" in start or "/" in start:
         return _offer(context, start, lambda session: _fetch_versions_of(session, start))
-    return _offer(context, start, _read_names)
+    return _offer(context, start, lambda session: _read_names(session, start))
 
 
 def complete_schedulers(context: "click.Context", parameter: "click.Parameter", start: str) -> "Items":
@@ -60,6 +60,13 @@ def complete_mode(context: "click.Context", _parameter: "click.Parameter", start
     return _offer(context, start, find)
 
 
+def complete_workload(context: "click.Context", parameter: "click.Parameter", start: str) -> "Items":
+    """Workloads that `bench` knows."""
+    from schedkit.measure.workloads import WORKLOADS
+
+    return complete_word(*WORKLOADS)(context, parameter, start)
+
+
 def complete_container(context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
     """Names and ids of our containers."""
     return _offer(context, start, _fetch_containers)
@@ -75,6 +82,17 @@ def complete_file(_context: "click.Context", _parameter: "click.Parameter", star
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(start, type="file")]
+
+
+def complete_word(*words: str) -> "Callable[[click.Context, click.Parameter, str], Items]":
+    """One of a few words that an option or an argument takes."""
+
+    def complete(_context: "click.Context", _parameter: "click.Parameter", start: str) -> "Items":
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(word) for word in words if word.startswith(start)]
+
+    return complete
 
 
 def _find_name(context: "click.Context") -> str | None:
@@ -115,8 +133,15 @@ def _read_catalog(session: "Session") -> "Catalog":
     return load_catalog(session.settings.catalogs, session.settings.cache, offline=True)
 
 
-def _read_names(session: "Session") -> Offers:
-    return sorted((entry.name, entry.description) for entry in _read_catalog(session).entries.values())
+def _read_names(session: "Session", start: str) -> Offers:
+    """Names that begin so, or do after `scx_`, which may be left out; hidden ones only if no other does."""
+    entries = _read_catalog(session).entries
+    named = {name: entry for name, entry in entries.items() if name.startswith(start)}
+    short = {name.removeprefix("scx_"): entry for name, entry in entries.items() if name.startswith(f"scx_{start}")}
+    if start:  # else each would be offered twice
+        named = short | named
+    shown = {name: entry for name, entry in named.items() if not entry.hidden} or named
+    return sorted((name, entry.description) for name, entry in shown.items())
 
 
 def _fetch_versions_of(session: "Session", start: str) -> Offers:

@@ -6,7 +6,7 @@ said before, but for that key, nothing is written.
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from schedkit.errors import UsageError
 
 _TABLE = re.compile(r"^\s*\[", re.MULTILINE)
 
+Modes = Mapping[str, Mapping[str, tuple[str, ...]]]  # by scheduler and mode: flags
 NewValue = str | tuple[str, ...] | None
 
 
@@ -27,16 +28,47 @@ def edit_text(text: str, key: str, value: NewValue, origin: str) -> str:
     if value is not None:
         wanted[key] = list(value) if isinstance(value, tuple) else value
     edited = _edit(text, key, value)
-    try:
-        is_right = tomllib.loads(edited) == wanted
-    except tomllib.TOMLDecodeError:
-        is_right = False
-    if not is_right:
+    if not _says(edited, wanted):
         raise UsageError(
             f"{key} cannot be changed safely in {origin}: it is not on a line of its own",
             hint="change it with an editor",
         )
     return edited
+
+
+def add_modes(text: str, modes: Modes, origin: str) -> str:
+    """The text with flags for modes that it does not have yet: in the section of their scheduler, or a new one."""
+    import tomllib
+
+    wanted: dict[str, Any] = tomllib.loads(text)
+    end = "\r\n" if "\r\n" in text else "\n"
+    edited = text
+    for scheduler, flags in modes.items():
+        edited += "" if not edited or edited.endswith("\n") else end
+        section = wanted.setdefault("modes", {}).setdefault(scheduler, {})
+        section.update({mode: list(one) for mode, one in flags.items()})
+        lines = "".join(f"{mode} = {_quote(one)}{end}" for mode, one in flags.items())
+        name = scheduler if re.fullmatch(r"[A-Za-z0-9_-]+", scheduler) else _quote(scheduler)
+        header = re.search(rf"^[ \t]*\[[ \t]*modes\.{re.escape(name)}[ \t]*\][^\n]*\n", edited, re.MULTILINE)
+        if header:
+            edited = edited[: header.end()] + lines + edited[header.end() :]
+            continue
+        edited += f"{end if edited else ''}[modes.{name}]{end}{lines}"
+    if not _says(edited, wanted):
+        raise UsageError(
+            f"modes cannot be added safely to {origin}", hint=f"add [modes.{'], [modes.'.join(modes)}] with an editor"
+        )
+    return edited
+
+
+def _says(text: str, wanted: dict[str, Any]) -> bool:
+    """Whether an edited text has just what it is to have."""
+    import tomllib
+
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def _edit(text: str, key: str, value: NewValue) -> str:

@@ -68,11 +68,17 @@ def _find(key: str, said: list[_Source]) -> Iterator[Setting]:
         for name, value in source.values.items():
             if name != key and not (key in TABLES and name.startswith(f"{key}.")):
                 continue
-            found.setdefault(f"{name} {number}" if key in LISTS else name, Setting(name, value, source.origins[name]))
+            entry = f"{name} {number}" if key in LISTS else strip_prefix(name)
+            found.setdefault(entry, Setting(name, value, source.origins[name]))
     if not found:
         default: Value = AUTO if key == "driver" else False if key == ALLOW_UNSIGNED else None
         yield Setting(key, default, DEFAULT)
     yield from found.values()
+
+
+def strip_prefix(key: str) -> str:
+    """A key of one form for [modes.lavd] and [modes.scx_lavd], which are the same scheduler's."""
+    return key.replace("modes.scx_", "modes.", 1) if key.startswith("modes.scx_") else key
 
 
 def _read_flags(flags: Flags) -> _Source:

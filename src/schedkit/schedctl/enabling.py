@@ -37,17 +37,23 @@ class Lasted(NamedTuple):
 
 
 def enable(
-    session: "Session", order: "Order", *, mode: str = "", make_way: AbstractContextManager[object] | None = None
+    session: "Session",
+    order: "Order",
+    *,
+    mode: str = "",
+    make_way: AbstractContextManager[object] | None = None,
+    is_taken: bool = False,
 ) -> Lasted:
     """Run it, unless it runs, and have systemd run it from now on; what does not attach is not enabled.
 
-    `make_way` is entered when all is prepared: to end what has the slot, and to bring it back if that was in vain.
+    `make_way` is entered when all is prepared: to end another manager, and to bring it back if that was in vain;
+    `is_taken` says that the slot is that manager's.
     """
     from schedkit.host.preparing import check_image, pull
     from schedkit.schedctl.verification import make_verify
 
     mode = mode or order.mode or ""
-    request, _ = _prepare(session, order, is_taken=make_way is not None)
+    request, _ = _prepare(session, order, is_taken=is_taken)
     host = session.host
     if make_way:  # nothing is to be fetched while the slot is empty
         check_image(host, request)
@@ -58,11 +64,11 @@ def enable(
         return hand_over(session, request, make_verify(session, host.runtimes.chosen), choice, write=True)
 
 
-def plan_enable(session: "Session", order: "Order") -> "DryRun":
+def plan_enable(session: "Session", order: "Order", *, is_taken: bool = False) -> "DryRun":
     """What `enable` would do."""
     from schedkit.schedctl.verification import make_verify
 
-    request, replaced = _prepare(session, order)
+    request, replaced = _prepare(session, order, is_taken=is_taken)
     verify = make_verify(session, session.runtimes.chosen)
     plan = _plan_attached(session, request, verify, _find_same(session, make_choice(session, request)), replaced)
     before = read_choice(session.machine.root, ENABLED)

@@ -1,4 +1,4 @@
-"""The help of schedctl on a terminal of 80 columns; written by `python -m schedkit.schedctl.reference`."""
+"""The help of schedctl on a terminal of 80 columns; written by `python -m website.reference`."""
 
 TEXT = """\
 Usage: schedctl [OPTIONS] COMMAND [ARGS]...

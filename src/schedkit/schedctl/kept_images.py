@@ -1,6 +1,8 @@
 """What `images`, `rmi` and `prune` share: which images are schedulers', and how they are shown."""
 
-from schedkit.host.local_images import KeptImage, KeptImages, fetch_kept_images
+from collections.abc import Sequence
+
+from schedkit.host.local_images import KeptImage, KeptImages, fetch_kept_images, is_of
 from schedkit.host.units import ENABLED, RERUN, Choice, read_choice
 from schedkit.runtimes.local_image import LocalImage, find_repository
 from schedkit.schedctl.output import Json
@@ -20,18 +22,29 @@ def gather(session: Session) -> KeptImages:
     for one in kept.unreachable:
         session.progress.warn(f"{one}: what it has is not known")
     units = {unit: read_choice(session.machine.root, unit) for unit in (ENABLED, RERUN)}
+    local = [one.image for one in kept.images]
     images = (
-        one._replace(used_by=(*one.used_by, *(unit for unit, choice in units.items() if _may_start(choice, one.image))))
+        one._replace(
+            used_by=(*one.used_by, *(unit for unit, choice in units.items() if _may_start(choice, one.image, local)))
+        )
         for one in kept.images
     )
     return kept._replace(images=tuple(images))
 
 
-def _may_start(choice: Choice | Unknown | None, image: LocalImage) -> bool:
-    """Whether a unit starts a scheduler from an image, as far as can be told: whatever is of its repository."""
+def _may_start(choice: Choice | Unknown | None, image: LocalImage, local: Sequence[LocalImage]) -> bool:
+    """Whether a unit starts a scheduler from an image, as far as can be told.
+
+    It does so by digest, in one runtime. Engines know an image by its platform's manifest, which units of before do not
+    name: then, or where no image there is known by it, it may be any of the same repository.
+    """
     if isinstance(choice, Unknown):
         return True
-    return choice is not None and find_repository(choice.image) in image.repositories
+    if choice is None or choice.driver != image.driver:
+        return False
+    if choice.manifest and any(is_of(one, choice.manifest) for one in local if one.driver == choice.driver):
+        return is_of(image, choice.digest, choice.manifest)
+    return find_repository(choice.image) in image.repositories or is_of(image, choice.digest)
 
 
 def image_fields(image: LocalImage) -> Json:

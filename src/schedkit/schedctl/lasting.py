@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from schedkit.errors import NotFoundError
+from schedkit.errors import NoAnswerError, NotFoundError, SchedkitError, UnavailableError
 from schedkit.host.model import RunRequest, RunResult, Verify, parse_restart
 from schedkit.runtimes.labels import Label
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from schedkit.images.image import Image
     from schedkit.runtimes.container import Container
     from schedkit.schedctl.requests import Order
-    from schedkit.schedctl.session import Session
+    from schedkit.schedctl.session import ResolvedName, Session
 
 
 def find_program() -> tuple[str, ...]:
@@ -74,6 +74,7 @@ def make_choice(session: "Session", request: RunRequest, *, verified: str = "", 
         allow_unsigned=settings.allow_unsigned,
         insecure_registries=tuple(sorted(settings.insecure_registries)),
         cache=str(settings.cache),
+        manifest=request.image.manifest.digest,
     )
 
 
@@ -111,7 +112,8 @@ def use_choice(session: "Session", choice: "Choice") -> None:
 def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Verify]:
     """The pinned image, and what may let it in.
 
-    Without network if it was verified before and is here, as at most boots; else by its registry, from here on.
+    Without network if it was verified before and is here, as at most boots; else by its registry, from here on. If that
+    cannot be reached, it is enough that this digest was verified when the trusted root was another one.
     """
     from schedkit.images.reference import parse_reference
     from schedkit.schedctl.session import ResolvedName
@@ -121,18 +123,34 @@ def recall_request(session: "Session", choice: "Choice") -> tuple[RunRequest, Ve
     named = ResolvedName(parse_reference(choice.image), choice.scheduler)
     settings = session.settings
     session.settings = settings._replace(offline=True)
-    verify = make_verify(session, session.runtimes.chosen)
     try:
-        image = session.fetch_image(named)
-        verified = verify(image)
+        return _recall(session, choice, named)
     except (UnverifiedError, NotFoundError) as error:
         session.progress.detail(error.message)
-        session.settings = settings._replace(offline=False)
-        session.progress.step(f"resolving {named.reference}")
+    session.settings = settings._replace(offline=False)
+    session.progress.step(f"resolving {named.reference}")
+    try:
         image = session.fetch_image(named)
-    else:
-        verify = lambda _: verified  # noqa: E731 (once is enough)
-    return request_choice(choice, image), verify
+    except (UnavailableError, NoAnswerError) as unreachable:
+        session.settings = settings._replace(offline=True)
+        try:
+            found = _recall(session, choice, named, by_any_root=True)
+        except SchedkitError:
+            raise unreachable from None
+        session.progress.warn(f"{unreachable.message}; it was verified before, by an older trusted root")
+        return found
+    return request_choice(choice, image), make_verify(session, session.runtimes.chosen)
+
+
+def _recall(
+    session: "Session", choice: "Choice", named: "ResolvedName", *, by_any_root: bool = False
+) -> tuple[RunRequest, Verify]:
+    """The same without network, from what was kept when it was verified."""
+    from schedkit.schedctl.verification import make_verify
+
+    image = session.fetch_image(named)
+    verified = make_verify(session, session.runtimes.chosen, by_any_root=by_any_root)(image)
+    return request_choice(choice, image), lambda _: verified  # once is enough
 
 
 def request_choice(choice: "Choice", image: "Image") -> RunRequest:

@@ -38,21 +38,33 @@ def find_modes(session: "Session", name: str) -> Mapping[str, tuple[str, ...]]:
 def join_modes(
     catalog: "Catalog", said: Mapping[str, Mapping[str, tuple[str, ...]]], name: str
 ) -> Mapping[str, tuple[str, ...]]:
-    """The same of what a catalog has, and what the files said by scheduler and mode."""
-    entry = catalog.find_entry(name)
-    scheduler = entry.name if entry else name
-    return {**(entry.modes if entry else {}), **said.get(scheduler, {})}
+    """The same of what a catalog has, and what the files said by scheduler and mode, the nearest file first."""
+    scheduler = name_scheduler(catalog, name)
+    entry = catalog.find_entry(scheduler)
+    modes = dict(entry.modes) if entry else {}
+    # Where there are both [modes.lavd] and [modes.scx_lavd], the first counts: sections come in the order of the files.
+    for section in reversed([one for one in said if name_scheduler(catalog, one) == scheduler]):
+        modes |= said[section]
+    return modes
+
+
+def name_scheduler(catalog: "Catalog", name: str) -> str:
+    """The scheduler that a name or an image means, as the catalog writes it: `lavd` and `REGISTRY/scx_lavd:v1` too."""
+    word = name.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    entry = catalog.find_entry(word)
+    return entry.name if entry else word
 
 
 def apply_mode(session: "Session", order: "Order") -> "Order":
     """The order with the flags of its mode before its own arguments; auto means none where nobody says otherwise."""
     if order.mode is None:
         return order
-    modes = find_modes(session, order.name)
+    scheduler = name_scheduler(session.catalog, order.name)
+    modes = find_modes(session, scheduler)
     if order.mode not in modes and order.mode != "auto":
         known = f"it has {', '.join(sorted(modes))}" if modes else "it has no modes"
-        section = f"[modes.{order.name}] in config.toml gives it flags of your own"
+        section = f"[modes.{scheduler}] in config.toml gives it flags of your own"
         raise UsageError(
-            f"{order.name} has no mode {order.mode}: {known}", hint=f"without --mode it runs too; {section}"
+            f"{scheduler} has no mode {order.mode}: {known}", hint=f"without --mode it runs too; {section}"
         )
     return order._replace(args=(*modes.get(order.mode, ()), *order.args), mode=None)

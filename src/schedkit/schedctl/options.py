@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
-from schedkit.errors import SchedkitError, clean, tell
+from schedkit.cli import ProgramCommand
+from schedkit.errors import SchedkitError, UsageError, clean, tell
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -32,10 +33,22 @@ def _keep(context: click.Context, parameter: click.Parameter, value: object) -> 
         return
     if value == "" or (isinstance(value, tuple) and "" in value):  # a variable of a script that is not set
         raise click.BadParameter("it is empty.", context, parameter)
+    if parameter.name == "driver":
+        _check_driver(context, str(value))
     flags: dict[str, object] = context.meta.setdefault(_META, {})
     name = parameter.name or ""
     before = flags.get(name)
     flags[name] = (*before, *value) if isinstance(before, tuple) and isinstance(value, tuple) else value
+
+
+def _check_driver(context: click.Context, driver: str) -> None:
+    """Here, since a `run -d NAME` as with podman lacks its NAME, which click would complain of first."""
+    if driver in DRIVER_NAMES:
+        return
+    hint = f"one of: {', '.join(DRIVER_NAMES)}"
+    if context.info_name in ("run", "start", "switch"):
+        hint = f"-d is --driver ({hint}); `schedctl run` returns by itself when the scheduler is attached"
+    raise UsageError(f"unknown driver {driver[:200]!r}", hint=hint)
 
 
 def _complete_driver(_context: click.Context, _parameter: click.Parameter, start: str) -> "list[CompletionItem[str]]":
@@ -103,19 +116,12 @@ def list_causes(error: BaseException) -> list[str]:
     return causes
 
 
-class Command(click.Command):
+class Command(ProgramCommand):
     """A command that takes the global options too, and shows what a scheduler said before it failed."""
 
     def __init__(self, name: str | None, **settings: Any) -> None:
         super().__init__(name, context_settings=dict(HELP_NAMES), **settings)
         self.params.extend(global_options(hidden=True))
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click does not say whose option lacks its value
-            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -187,10 +193,23 @@ def output_option(function: Function) -> Function:
     )(function)
 
 
+def json_option(function: Function) -> Function:
+    """`-o json` for a command that prints nothing else, so that scripts can say it everywhere."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["json"]),
+        expose_value=False,
+        is_eager=True,
+        callback=_note_output,
+        help="json: this command always prints JSON; errors are JSON, too, with this option.",
+    )(function)
+
+
 def is_json(context: click.Context) -> bool:
     """Whether `-o json` was said."""
     return bool(context.meta.get(_OUTPUT) == "json")
 
 
-def _note_output(context: click.Context, _parameter: click.Parameter, value: str) -> None:
+def _note_output(context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
     context.meta[_OUTPUT] = value

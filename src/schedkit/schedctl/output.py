@@ -97,13 +97,16 @@ class Output(NamedTuple):
         return "\n".join(lines)
 
     def fill(self, line: str, indent: int) -> list[str]:
-        """A line that is longer than the terminal is wide as several, the others below what stands at `indent`."""
+        """A line that is longer than the terminal is wide as several, the others below what stands at `indent`.
+
+        A longer word, such as a URL or a digest, stays whole: people copy it.
+        """
         if self.width is None or len(line) <= self.width:
             return [line]
         from textwrap import wrap
 
         room = max(self.width - indent, NARROWEST)
-        first, *rest = wrap(line[indent:], room, break_on_hyphens=False)
+        first, *rest = wrap(line[indent:], room, break_long_words=False, break_on_hyphens=False)
         return [line[:indent] + first, *(f"{'':{indent}}{one}" for one in rest)]
 
     def shorten(self, text: str) -> str:

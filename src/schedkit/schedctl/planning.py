@@ -40,9 +40,13 @@ def dry_run_option(function: Function) -> Function:
 
 
 def show_plan(session: "Session", plan: DryRun) -> None:
-    """Print it; nothing to do is a plan too."""
-    text = "\n".join(f"would {step}" for step in plan.steps) or "would do nothing"
-    session.output.show(lambda: _fields(plan), lambda: text)
+    """Print it."""
+    session.output.show(lambda: _fields(plan), lambda: describe_plan(plan.steps))
+
+
+def describe_plan(steps: "Iterable[str]") -> str:
+    """Each step on a line; nothing to do is a plan too."""
+    return "\n".join(f"would {step}" for step in steps) or "would do nothing"
 
 
 def _fields(plan: DryRun) -> Json:

@@ -9,7 +9,7 @@ import click
 
 from schedkit.errors import NotFoundError, UsageError
 from schedkit.host.model import Restart, RunRequest, parse_restart
-from schedkit.schedctl.completing import complete_file, complete_scheduler
+from schedkit.schedctl.completing import complete_file, complete_scheduler, complete_word
 from schedkit.schedctl.durations import attach_timeout_option
 from schedkit.schedctl.modes import mode_option
 from schedkit.schedctl.options import Command, Function, version_option
@@ -54,6 +54,7 @@ def restart_option(function: Function) -> Function:
         default="no",
         show_default=True,
         metavar="no|on-failure[:N]|always",
+        shell_complete=complete_word("no", "on-failure", "always"),
         help="Let systemd restart it when it fails or is ejected, at most N times, with increasing delays; always: "
         "also when it ends by itself.",
     )(function)

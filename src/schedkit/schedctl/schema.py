@@ -69,6 +69,9 @@ FIELDS: dict[str, dict[str, str]] = {
         "platforms": "all platforms of the image",
         "labels.*": "all labels",
         "modes.*": "the flags of a --mode, by its name",
+        "image_ref": "the image, as the Go schedctl called it",
+        "created": "when the image was built, as it says itself; null if it does not say",
+        "architecture": "of the platform for this machine",
         "kernel.fits": "whether this kernel can run it; null if unknown",
         **below(
             "kernel.obstacles[]",
@@ -186,7 +189,7 @@ FIELDS: dict[str, dict[str, str]] = {
         "gap_seconds": "how long the kernel used its own scheduler between the two",
         **below("trial", TRIAL),
     },
-    "keep": {"scheduler": "the scheduler that stays"},
+    "keep": {"scheduler": "the scheduler that stays", "command": "the command that starts it at boot, too"},
     "import": {
         "manager": "the manager that the settings come from",
         "file": "its configuration file",
@@ -194,7 +197,18 @@ FIELDS: dict[str, dict[str, str]] = {
         "mode": "the mode",
         "args": "that mode's flags",
         "command": "the command that does the same here",
+        **below(
+            "modes[]",
+            {
+                "scheduler": "a scheduler for which its file has flags",
+                "mode": "the mode that they are for",
+                "flags": "the flags",
+                "imported": "whether they are new in schedctl's system configuration file",
+                "why": "why they are not; null if they are",
+            },
+        ),
         "applied": "false with --dry-run",
+        "steps": 'with --dry-run: what would be done, in sentences that go on from "would"; else empty',
     },
     "detach": {
         "ops": "what was attached",
@@ -283,7 +297,11 @@ FIELDS: dict[str, dict[str, str]] = {
     },
     "bench": BENCH,
     "images": {
-        **below("images[]", LOCAL_IMAGE | {"used_by": "names of the containers that use it, stopped ones included"}),
+        **below(
+            "images[]",
+            LOCAL_IMAGE
+            | {"used_by": "names of the containers that use it, stopped ones included, and of the units that start it"},
+        ),
         **below("unreachable[]", UNREACHABLE),
     },
     "rmi": {**below("removed[]", LOCAL_IMAGE), "dry_run": "true: nothing was removed"},
@@ -299,43 +317,3 @@ FIELDS: dict[str, dict[str, str]] = {
     "config unset": {"file": "the file that was changed", "key": "the key", "value": "null"},
 }
 OPEN = ("kernel.events",)  # objects whose fields are named by the kernel
-
-
-def undocumented(command: str, document: object) -> list[str]:
-    """Fields of a command's output that FIELDS does not know."""
-    known = FIELDS[command]
-    return sorted(path for path in set(paths(document)) - {"version"} if not _is_known(path, known))
-
-
-def missing(command: str, document: object) -> list[str]:
-    """Fields that FIELDS promises and a command's output lacks, where the object they belong to is there."""
-    found, objects = set(paths(document)), set(paths(document, only_objects=True)) | {""}
-    return sorted(
-        path for path in FIELDS[command] if not path.endswith("*") and path not in found and _parent(path) in objects
-    )
-
-
-def paths(value: object, prefix: str = "", *, only_objects: bool = False) -> list[str]:
-    """All fields in a document, in the notation of FIELDS; what is unknown has none below it."""
-    is_object = isinstance(value, dict) and set(value) != {"unknown"}
-    found = [prefix] if prefix and (is_object or not only_objects) else []
-    if isinstance(value, dict) and is_object:
-        for name, item in value.items():
-            found += paths(item, f"{prefix}.{name}" if prefix else name, only_objects=only_objects)
-    elif isinstance(value, list):
-        for item in value:
-            found += paths(item, f"{prefix}[]", only_objects=only_objects)
-    return found
-
-
-def _is_known(path: str, known: dict[str, str]) -> bool:
-    if path in known or any(field.startswith((f"{path}.", f"{path}[]")) for field in known):
-        return True
-    if any(path == f"{name}[]" for name in known):
-        return True  # a list of plain values
-    free = [*(field[:-1] for field in known if field.endswith(".*")), *(f"{name}." for name in OPEN)]
-    return any(path.startswith(prefix) for prefix in free)
-
-
-def _parent(path: str) -> str:
-    return path.rpartition(".")[0]

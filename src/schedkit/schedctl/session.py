@@ -73,7 +73,7 @@ class Session:
         return observe(self.machine, self.runtimes)
 
     def require_root(self, command: str) -> None:
-        """What changes the kernel's scheduler needs root, and says so before anything else can go wrong."""
+        """What changes the kernel's scheduler needs root, and says so before this machine is asked anything."""
         if os.geteuid() != 0:
             raise needs_root(f"schedctl {command}")
 

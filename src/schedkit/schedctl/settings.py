@@ -1,11 +1,10 @@
 """What the user wants, from the command line, the environment and two files, in that order."""
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from schedkit.errors import BadDataError, NotFoundError, UsageError
+from schedkit.errors import BadDataError, NoPermissionError, NotFoundError, UsageError
 from schedkit.runtimes.known import DRIVERS
 
 if TYPE_CHECKING:
@@ -122,16 +121,19 @@ def read_switch(environ: Mapping[str, str], name: str) -> bool:
 
 def read_file(path: Path) -> "FileSettings | None":
     """A file that is not there says nothing; one that cannot be read is an error, since it might say something."""
-    if not os.path.lexists(path):
-        return None
-    from schedkit.schedctl.config_file import parse_config
-
     try:
         text = path.read_bytes().decode()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if path.is_symlink():
+            raise NotFoundError(f"{path} is a link to a file that does not exist", hint="remove the link") from error
+        return None
+    except PermissionError as error:
+        hint = "it may contain settings: make it readable, or run this as root"
+        raise NoPermissionError(f"no permission to read {path}", hint=hint) from error
     except UnicodeDecodeError as error:
         raise BadDataError(f"{path}: not UTF-8 text", hint="it must be a TOML file") from error
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} is a link to a file that does not exist", hint="remove the link") from error
     except IsADirectoryError as error:
         raise BadDataError(f"{path} is a directory", hint="it must be a TOML file") from error
+    from schedkit.schedctl.config_file import parse_config
+
     return parse_config(text, str(path))

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from schedkit.schedctl.output import Json, format_span, plain, words
+from schedkit.schedctl.output import Json, Output, format_span, plain, words
 from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -60,20 +60,19 @@ def trial_fields(trial: "Trial") -> Json:
         "phase": trial.phase.value,
         "seconds_left": round(trial.left) if trial.is_under_way else 0,
         "back_to": trial.before.scheduler if trial.before else None,
-        "why": trial.why or None,
+        "why": plain(trial.why) or None,
         "ended_at": trial.at or None,
     }
 
 
-def lasting_lines(lasting: "Lasting", status: "Status") -> list[str]:
+def lasting_lines(lasting: "Lasting", status: "Status", output: Output) -> list[str]:
     """Return the lines for text output."""
     lines: list[str] = []
     if lasting.enabled:
-        lines += _service_lines(
-            lasting.enabled, "enabled", "" if lasting.at_boot else "not at boot (systemctl disabled it)"
-        )
+        note = "" if lasting.at_boot else "not at boot (systemctl disabled it)"
+        lines += _service_lines(lasting.enabled, "enabled", note, output)
     if lasting.rerun and (lasting.rerun.running or lasting.rerun.gave_up):
-        lines += _service_lines(lasting.rerun, "restarted", "until the next boot")
+        lines += _service_lines(lasting.rerun, "restarted", "until the next boot", output)
     if isinstance(lasting.trial, Unknown):
         lines.append(f"{'trial':12}{words(lasting.trial)}")
     elif lasting.trial:
@@ -81,13 +80,13 @@ def lasting_lines(lasting: "Lasting", status: "Status") -> list[str]:
     return lines
 
 
-def _service_lines(service: "Service", title: str, note: str) -> list[str]:
+def _service_lines(service: "Service", title: str, note: str, output: Output) -> list[str]:
     choice = service.choice
     if isinstance(choice, Unknown):
         return [f"{title:12}{words(choice)}"]
     args = f" -- {' '.join(choice.args)}" if choice.args else ""
     told = ", ".join(one for one in (choice.scheduler + args, note, service.describe()) if one)
-    return [f"{title:12}{told}", f"{'':12}{choice.image}"]
+    return [f"{title:12}{told}", f"{'':12}{output.shorten(choice.image)}"]
 
 
 def _trial_lines(trial: "Trial", status: "Status") -> list[str]:
@@ -97,4 +96,4 @@ def _trial_lines(trial: "Trial", status: "Status") -> list[str]:
         return [f"{'trial':12}{told}"]
     if trial.sequence != status.kernel.enable_seq:  # something else has attached since: that is long ago
         return []
-    return [f"{'trial':12}{trial.scheduler} ended at {trial.at}: {trial.why}; back to {trial.back_to}"]
+    return [f"{'trial':12}{trial.scheduler} ended at {trial.at}: {words(trial.why)}; back to {trial.back_to}"]

@@ -92,7 +92,7 @@ def _text(status: Status, session: Session) -> str:
     if status.lasting:
         from schedkit.schedctl.show_lasting import lasting_lines
 
-        lines += lasting_lines(status.lasting, status)
+        lines += lasting_lines(status.lasting, status, session.output)
     for one in status.managed:
         lines += _managed_lines(one, session)
     lines += [
@@ -128,7 +128,7 @@ def _managed_lines(managed: Managed, session: Session) -> list[str]:
     uptime = format_uptime(container, session.machine.now())
     lines = [
         f"{'container':12}{container.name} ({container.driver} {container.id[:SHORT_ID]}), {uptime}, {attached}",
-        f"{'':12}{managed_fields(managed)['image']}",
+        f"{'':12}{session.output.shorten(str(managed_fields(managed)['image']))}",
     ]
     if managed.restart not in ("", "no"):
         nobody = ", but no unit of systemd restarts it" if managed.watched is False else ""

@@ -125,6 +125,7 @@ def apply_update(session: Session, newest: Newest, request: RunRequest, verify: 
         pinned = choice._replace(
             image=request.image.reference,
             digest=request.image.digest,
+            manifest=request.image.manifest.digest,
             env=request.env,
             allow_unsigned=session.settings.allow_unsigned,
         )

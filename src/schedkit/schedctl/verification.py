@@ -25,15 +25,18 @@ ENGINES = {
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 
 
-def make_verify(session: "Session", runtime: "Runtime") -> "Verify":
-    """What the settings make of an image's signatures, before it goes into a runtime."""
+def make_verify(session: "Session", runtime: "Runtime", *, by_any_root: bool = False) -> "Verify":
+    """What the settings make of an image's signatures, before it goes into a runtime.
+
+    `by_any_root`: without network, a verdict by a trusted root that was replaced since will do.
+    """
 
     def check(image: "Image") -> str:
         from schedkit.trust.errors import Refusal
 
         policy = read_trust_policy(session.settings)
         try:
-            verdict = verify_image(session, image, policy)
+            verdict = verify_image(session, image, policy, by_any_root=by_any_root)
         except Refusal as refusal:
             who = _allow(session, image, policy, refusal)
         else:
@@ -101,7 +104,7 @@ def _allow(session: "Session", image: "Image", policy: "Policy", refusal: "Refus
     return UNSIGNED_ALLOWED if unsigned else UNTRUSTED_ALLOWED
 
 
-def verify_image(session: "Session", image: "Image", policy: "Policy") -> "Verdict":
+def verify_image(session: "Session", image: "Image", policy: "Policy", *, by_any_root: bool = False) -> "Verdict":
     """Who signed an image; an error if nobody does whom the policy trusts."""
     from schedkit.trust.decide import verify
     from schedkit.trust.roots import Roots
@@ -110,7 +113,13 @@ def verify_image(session: "Session", image: "Image", policy: "Policy") -> "Verdi
     session.progress.detail(f"trust policy: {policy.origin}")
     roots = Roots(settings.cache, offline=settings.offline, warn=session.progress.warn)
     verdict = verify(
-        image, policy, roots=roots, cache=settings.cache, offline=settings.offline, now=session.machine.now()
+        image,
+        policy,
+        roots=roots,
+        cache=settings.cache,
+        offline=settings.offline,
+        now=session.machine.now(),
+        by_any_root=by_any_root,
     )
     if verdict.from_cache and not settings.offline:
         session.progress.warn(f"no network: the verdict of {verdict.at:%Y-%m-%d %H:%M} on {image.digest} is used")

@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError
-from schedkit.host.loader import LoaderChoice, parse_loader, read_loader, replace_loader
+from schedkit.host.loader import LoaderChoice, makes_way, parse_loader, read_loader, replace_loader
+from schedkit.host.model import Observed
+from schedkit.kernel.holder import Holder
+from schedkit.kernel.state import KernelState, State
+from schedkit.unknown import Unknown
 from tests.unit.host.fake_systemd import FakeSystemd
 from tests.unit.host.fakes import FakeProgress
 
@@ -22,16 +26,26 @@ lowlatency_mode = ["-s", "5000", "-l", "5000"]
 gaming_mode = ["--performance"]
 """
 
+ALL: dict[str, dict[str, tuple[str, ...]]] = {
+    "scx_bpfland": {
+        "auto": (),
+        "gaming": ("-m", "performance"),
+        "lowlatency": ("-s", "5000", "-l", "5000"),
+    },
+    "scx_lavd": {"gaming": ("--performance",)},
+}
+
 
 def test_default_scheduler_comes_with_the_flags_of_its_mode() -> None:
-    assert parse_loader(TEXT, "x") == LoaderChoice("scx_bpfland", "lowlatency", ("-s", "5000", "-l", "5000"), "x")
+    flags = ("-s", "5000", "-l", "5000")
+    assert parse_loader(TEXT, "x") == LoaderChoice("scx_bpfland", "lowlatency", flags, "x", modes=ALL)
     gaming = parse_loader(TEXT.replace("LowLatency", "Gaming"), "x")
     assert (gaming.mode, gaming.args) == ("gaming", ("-m", "performance"))
 
 
 def test_flags_that_the_file_does_not_name_are_those_that_scx_loader_has_built_in() -> None:
     server = parse_loader(TEXT.replace("LowLatency", "Server"), "x")
-    assert server == LoaderChoice("scx_bpfland", "server", ("-s", "20000", "-S"), "x", is_built_in=True)
+    assert server == LoaderChoice("scx_bpfland", "server", ("-s", "20000", "-S"), "x", is_built_in=True, modes=ALL)
     lavd = parse_loader('default_sched = "scx_lavd"', "x")
     assert (lavd.mode, lavd.args) == ("auto", ("--autopilot", "--pinned-slice-us", "500"))
     flash = parse_loader('default_sched = "scx_flash"\ndefault_mode = "Gaming"', "x")
@@ -58,6 +72,8 @@ def test_flags_for_a_scheduler_that_scx_loader_does_not_know_are_unknown() -> No
         TEXT.replace('["-s", "5000", "-l", "5000"]', "[1]"),
         'default_sched = "x"\nscheds = 1',
         'default_sched = "x"\nscheds.x = 1',
+        'default_sched = "x"\nscheds.y = 1',
+        'default_sched = "x"\nscheds.y.gaming_mode = 1',
     ],
 )
 def test_nonsense_is_bad_data(text: str) -> None:
@@ -84,6 +100,17 @@ def test_file_is_looked_for_where_scx_loader_does(tmp_path: Path) -> None:
     assert read_loader(tmp_path, str(tmp_path / "usr/share/scx_loader.toml")).scheduler == "last"
     with pytest.raises(NotFoundError):
         read_loader(tmp_path, str(tmp_path / "nothing"))
+    with pytest.raises(BadDataError, match="is a directory") as refused:
+        read_loader(tmp_path, str(tmp_path))
+    assert refused.value.hint == "--file names scx_loader's TOML file"
+
+
+def test_slot_is_free_without_the_loader_unless_another_is_known_to_have_it(loaded: Path) -> None:
+    theirs = Holder(1, "scx_lavd", 2, None, unit="scx_loader.service")
+    kernel = KernelState(State.ENABLED, ops="lavd", enable_seq=1, nr_rejected=0, events={})
+    for holder, is_free in ((theirs, True), (Unknown("hidden"), True), (theirs._replace(unit=None), False)):
+        assert makes_way(loaded, Observed(kernel, holder, ())) is is_free
+    assert not makes_way(loaded / "nothing", Observed(kernel, theirs, ()))
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_nobody_else_can_open_the_lock(tmp_path: Path) -> None:
     lock = folder / "lock"
     lock.touch(mode=0o644)
     with hold_lock(lock):
-        assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(lock.stat().st_mode)) == (0o700, 0o600)
+        assert (stat.S_IMODE(folder.stat().st_mode), stat.S_IMODE(lock.stat().st_mode)) == (0o711, 0o600)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

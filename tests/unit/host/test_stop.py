@@ -66,6 +66,39 @@ def test_nothing_there_is_not_found_unless_all_are_meant(world: World) -> None:
     assert stop_all(world.host) == ([], [])
 
 
+@pytest.mark.parametrize("which", [None, "scx_x"])
+@pytest.mark.parametrize(
+    ("holder", "hint"),
+    [
+        (Holder(7, "scx_x"), "end it where it was started, or by `schedctl detach`"),
+        (Holder(7, "scx_x", unit="scx.service"), "end it by `systemctl disable --now scx`"),
+        (Holder(7, "scx_x", container="b" * 64, pod="?"), "the cluster runs it: change it there"),
+    ],
+)
+def test_not_found_names_the_foreign_scheduler_and_how_to_end_it(
+    world: World, which: str | None, holder: Holder, hint: str
+) -> None:
+    world.kernel.attach("x_ops", holder)
+    with pytest.raises(NotFoundError, match=r"; x_ops is attached, by process 7 .*, not managed by schedctl") as caught:
+        stop(world.host, which)
+    assert caught.value.hint == hint
+
+
+def test_not_found_claims_nothing_of_a_kernel_that_cannot_be_read(world: World) -> None:
+    (world.kernel.folder / "state").unlink()
+    (world.kernel.folder / "state").mkdir()
+    with pytest.raises(NotFoundError, match=r"^schedctl has no container$") as caught:
+        stop(world.host, None)
+    assert caught.value.hint == "`schedctl status` shows what the kernel runs"
+
+
+def test_not_found_says_how_to_list_containers_where_there_are_some(world: World) -> None:
+    world.runtime.add("scx_a")
+    with pytest.raises(NotFoundError) as caught:
+        stop(world.host, "scx_x")
+    assert caught.value.hint == "`schedctl ps --all` lists them"
+
+
 def test_not_found_says_whom_it_could_not_ask(world: World) -> None:
     hidden = UnreachableRuntime("docker", "/run/docker.sock", "connection refused", absent=False)
     with pytest.raises(UnavailableError, match=r"not every runtime could be asked: docker .*connection refused"):

@@ -1,5 +1,7 @@
 """Trials on a machine out of files; tests/e2e/test_lasting.py kills everything of a real one."""
 
+import os
+import stat
 import threading
 import time
 from typing import Any
@@ -334,8 +336,57 @@ def test_restarted_one_stays_on_trial(
 
 def test_noted_trial_is_read_back(world: World) -> None:
     before = trial_state.Before("podman", "1" * 64, "a", "scx_a", attached=False, unit="schedkit-run.service")
-    trial = Trial("m", "scx_b", "docker", 5.0, 7.0, before, Phase.ENDED, "why", "2026-01-01T00:00:00+00:00", 3)
+    trial = Trial(
+        "m",
+        "scx_b",
+        "docker",
+        5.0,
+        7.0,
+        before,
+        Phase.ENDED,
+        "why",
+        "2026-01-01T00:00:00+00:00",
+        3,
+        "schedctl enable scx_b",
+    )
     world.machine.lock.parent.mkdir()
     write_trial(world.machine, trial)
     assert read_trial(world.machine) == trial
     assert trial.left == 0.0
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_anybody_sees_the_trial_and_nobody_else_the_lock(
+    world: World, systemd: FakeSystemd, old: Container, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        trial = begin(world)
+    finally:
+        os.umask(before)
+    folder = world.machine.lock.parent
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "trial.json", folder / "lock")}
+    assert modes == {folder.name: 0o711, "trial.json": 0o644, "lock": 0o600}
+    assert read_trial(world.machine) == trial
+
+
+def test_why_a_trial_ended_is_for_root_alone(world: World, systemd: FakeSystemd, old: Container) -> None:
+    trial = begin(world)._replace(phase=Phase.ENDED, why="the kernel's log says so")
+    write_trial(world.machine, trial)
+    assert read_trial(world.machine) == trial
+    folder = world.machine.lock.parent
+    assert "log" not in (folder / "trial.json").read_text()
+    assert stat.S_IMODE((folder / "trial-why").stat().st_mode) == 0o600
+    (folder / "trial-why").unlink()
+    unread = read_trial(world.machine)
+    assert isinstance(unread, Trial)
+    assert unread.why == Unknown(f"{folder}/trial-why: No such file or directory")
+
+
+def test_why_another_trial_ended_is_not_told_of_this_one(world: World, systemd: FakeSystemd, old: Container) -> None:
+    trial = begin(world)._replace(phase=Phase.ENDED)
+    write_trial(world.machine, trial._replace(mark="other", why="it was slow"))
+    write_trial(world.machine, trial)
+    unread = read_trial(world.machine)
+    assert isinstance(unread, Trial)
+    assert isinstance(unread.why, Unknown)

@@ -73,6 +73,7 @@ def test_limit_follows_from_the_restart_policy() -> None:
     )
     assert "\nStartLimitIntervalSec=360\nStartLimitBurst=3\n" in limited
     assert "\nStartLimitIntervalSec=0\n" in endless
+    assert ("\nRestartSec=1\n" in limited, "\nRestartSec=5\n" in endless) == (True, True)
     assert "Burst" not in endless
 
 

@@ -23,6 +23,7 @@ from schedkit.runtimes.view import UnreachableRuntime
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 DIGEST = "sha256:" + "d" * 64
 ID = "c" * 64
+CREATED = "2026-01-02T03:04:05Z"
 
 
 def make_container(**changes: object) -> Container:
@@ -75,7 +76,7 @@ class FakeRegistry(Registry):
         here = Platform("linux", "amd64")
         labels = {"org.opencontainers.image.title": "rusty", "org.schedkit.scheduler.kernel.min-version": "6.12"}
         manifest = Descriptor("application/vnd.oci.image.manifest.v1+json", DIGEST, 2)
-        return Image(self, reference, DIGEST, [(manifest, b"{}")], blob, [blob], here, (here,), labels)
+        return Image(self, reference, DIGEST, [(manifest, b"{}")], blob, [blob], here, (here,), labels, CREATED)
 
     def probe(self, registry: str) -> None:
         pass

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from schedkit.errors import SchedkitError
 from schedkit.schedctl.group import schedctl
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 
 
 class _Runner(CliRunner):

@@ -16,7 +16,7 @@ from schedkit.schedctl.bench_result import BenchResult, bench_fields, bench_text
 from schedkit.schedctl.commands.bench import parse_contenders
 from schedkit.schedctl.group import schedctl
 from schedkit.schedctl.output import Output
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.unit.measure.making import MACHINE, NOW, TIME, make_contender, make_summary
 from tests.unit.schedctl.fakes import FakeRuntime
 from tests.unit.schedctl.runner import make_runner
@@ -129,6 +129,20 @@ def test_schedulers_are_told_apart_as_they_were_said() -> None:
 def test_what_cannot_be_compared_is_refused(said: list[str], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         parse_contenders(said, 30.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "example"),
+    [
+        ("none", "--with none,scx_rusty"),
+        ("scx_lavd", "--with none,scx_lavd"),
+        ("scx_lavd --performance", "--with none --with 'scx_lavd --performance'"),
+    ],
+)
+def test_the_baseline_of_the_example_is_the_kernels_own_scheduler(said: str, example: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_contenders([said], 30.0)
+    assert refused.value.hint == f"two schedulers at least, for example: {example}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from schedkit.measure.model import RunEnding
 from schedkit.measure.plan import PlannedRun, make_plan
 from schedkit.measure.sampling import Work
 from schedkit.schedctl.group import schedctl
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.unit.measure.making import MACHINE, make_contender, make_runs
 from tests.unit.schedctl.fakes import FakeRuntime
 from tests.unit.schedctl.runner import make_runner
@@ -85,6 +85,20 @@ def test_the_answer_is_on_stdout_and_the_way_to_it_on_stderr(fake: FakeBench) ->
     assert "run 1 of 18: " in done.stderr
     assert "(warm-up)" in done.stderr
     assert fake.verified == ["ghcr.io/schedkit/scx_rusty:latest"]
+
+
+@pytest.mark.parametrize(
+    ("caller", "words", "warned"),
+    [("alice", [], True), ("alice", ["--user", "root"], False), ("root", [], False), (None, [], False)],
+)
+def test_who_types_sudo_is_told_that_the_command_runs_as_root(
+    fake: FakeBench, monkeypatch: pytest.MonkeyPatch, caller: str | None, words: list[str], warned: bool
+) -> None:
+    monkeypatch.delenv("SUDO_USER", raising=False)
+    if caller:
+        monkeypatch.setenv("SUDO_USER", caller)
+    told = "warning: the command runs as root; --user alice runs it as you\n"
+    assert (told in call(*words).stderr) is warned
 
 
 def test_json_has_all_samples(fake: FakeBench) -> None:

@@ -67,6 +67,29 @@ def test_modes_are_those_of_the_scheduler(catalog: str) -> None:
     assert complete("schedctl", "run", "--mode", "p", **settings) == ["powersave"]
 
 
+def test_names_may_be_short_and_test_images_are_offered_only_where_nothing_else_is() -> None:
+    assert complete("schedctl", "run", "lav") == ["lavd"]
+    assert complete("schedctl", "run", "scx_t") == ["scx_tickless"]
+    assert complete("schedctl", "run", "scx_te") == ["scx_test"]
+    assert "lavd" not in complete("schedctl", "run", "")
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("run scx_rusty --restart o", ["on-failure"]),
+        ("help ex", ["exit-codes"]),
+        ("help config s", ["set"]),
+        ("help json stat", ["status"]),
+        ("bench --workload m", ["mixed"]),
+        ("config set driver d", ["docker"]),
+        ("config set insecure-registries d", []),
+    ],
+)
+def test_words_that_an_option_or_an_argument_takes_are_offered(line: str, offered: list[str]) -> None:
+    assert complete("schedctl", *line.split()) == offered
+
+
 def test_one_of_several_schedulers_is_completed(catalog: str) -> None:
     settings = {"SCHEDCTL_CATALOG": catalog}
     assert complete("schedctl", "bench", "--with", "no", **settings) == ["none"]
@@ -85,6 +108,11 @@ def test_a_registry_that_hangs_costs_a_bounded_time(tmp_path: Path, monkeypatch:
     assert completing._offer(context, "", hang) == []
     assert not given_up.is_set()
     given_up.set()
+
+
+def test_lookups_take_no_longer_than_the_help_says() -> None:
+    assert completing.RESPONSE_SECONDS == 3
+    assert "within three seconds" in call("completion", "--help").stdout
 
 
 def test_a_registry_that_is_not_there_is_not_told_of() -> None:

@@ -137,6 +137,11 @@ def test_settings_are_a_table() -> None:
     ]
 
 
+def test_settings_are_listed_also_by_the_word_for_it() -> None:
+    for options in ([], ["-o", "json"]):
+        assert call("config", "list", *options).stdout == call("config", *options).stdout
+
+
 def test_get_prints_values_alone(files: tuple[Path, Path]) -> None:
     files[0].write_text(USER)
     files[1].write_text(SYSTEM)
@@ -153,6 +158,17 @@ def test_get_prints_values_alone(files: tuple[Path, Path]) -> None:
     refused = call("config", "get", "x", code=64)
     assert isinstance(refused.exception, SchedkitError)
     assert "driver, socket" in refused.exception.hint
+
+
+def test_a_mode_is_found_under_both_names_of_its_scheduler(files: tuple[Path, Path]) -> None:
+    files[0].write_text('[modes.lavd]\ngaming = ["--mine", "-x"]\n')
+    files[1].write_text(SYSTEM)
+    keys = [one["key"] for one in read("config")["settings"] if one["key"].startswith("modes.")]
+    assert keys == ["modes.lavd.gaming", "modes.scx_lavd.server"]
+    for name in ("lavd", "scx_lavd"):
+        assert call("config", "get", f"modes.{name}.gaming").stdout == "--mine\n-x\n"
+        assert call("config", "get", f"modes.{name}").stdout == "gaming --mine -x\nserver \n"
+    assert call("config", "get", "modes").stdout == "lavd.gaming --mine -x\nscx_lavd.server \n"
 
 
 def test_set_changes_one_line_and_keeps_the_rest(files: tuple[Path, Path]) -> None:

@@ -19,7 +19,7 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.commands import detach
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.unit.schedctl.fakes import (
     DIGEST,
     HOLDER,

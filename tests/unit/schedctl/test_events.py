@@ -17,9 +17,9 @@ from schedkit.host.waiting import Waited
 from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes import drivers
 from schedkit.schedctl import session as sessions
-from schedkit.schedctl.schema import missing, undocumented
 from schedkit.schedctl.settings import Flags
 from schedkit.unknown import Unknown
+from tests.documents import missing, undocumented
 from tests.unit.schedctl.fakes import HIDDEN, HOLDER, ID, KERNEL, MANAGED, NOW, OBSERVED, FakeRuntime
 from tests.unit.schedctl.runner import call, note, read
 

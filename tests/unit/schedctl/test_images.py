@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import SchedkitError
+from schedkit.errors import SchedkitError, UsageError
 from schedkit.host.machine import Machine
 from schedkit.host.units import ENABLED, FILES, Choice, render_unit
 from schedkit.runtimes.engine_answers import parse_images
 from schedkit.runtimes.local_image import ImageInUseError, LocalImage, in_use
 from schedkit.schedctl import session as sessions
 from schedkit.schedctl.group import schedctl
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.unit.schedctl.fakes import DIGEST, FakeRuntime, make_container
 from tests.unit.schedctl.runner import make_runner
 
@@ -55,6 +55,13 @@ def test_images_lists_schedulers_and_who_uses_them(images: FakeRuntime) -> None:
     assert len(read("images")["images"]) == 3  # type: ignore[arg-type]
 
 
+def test_ids_alone_are_one_a_line(images: FakeRuntime) -> None:
+    assert call("images", "-q").splitlines() == [f"sha256:{digit * 64}" for digit in "213"]
+    for words in (["-o", "json"], ["--format", "{{.id}}"]):
+        with pytest.raises(UsageError, match="--quiet cannot be used with"):
+            call("images", "-q", *words)
+
+
 def test_prune_removes_what_nothing_uses_and_only_names_that_are_ours(images: FakeRuntime) -> None:
     assert read("prune", "--dry-run")["bytes"] == 6_000_000
     assert images.removed == []
@@ -74,6 +81,50 @@ def test_prune_keeps_what_is_started_at_boot(
     assert f"{LAVD}:1.0" in call("images")
     call("prune")
     assert [one.names for one in images.removed] == ([] if is_torn else [("localhost/mine:v1",)])
+
+
+OLD, INDEX = "sha256:" + "0" * 64, "sha256:" + "f" * 64
+
+
+def keep_versions(images: FakeRuntime, monkeypatch: pytest.MonkeyPatch, root: Path, choice: Choice) -> list[str]:
+    """What `prune` leaves of two versions of scx_lavd, and of the newer one in docker, where a choice is enabled."""
+    images.images = [
+        LocalImage("podman", "sha256:" + "1" * 64, (f"{LAVD}@{OLD}",), 1, False),
+        LocalImage("podman", "sha256:" + "2" * 64, (f"{LAVD}:1.0", f"{LAVD}@{OTHER}"), 1, False),
+        LocalImage("docker", "sha256:" + "2" * 64, (f"{LAVD}@{OTHER}",), 1, False),
+    ]
+    unit = root / FILES[ENABLED]
+    unit.parent.mkdir(parents=True, exist_ok=True)
+    unit.write_text(render_unit(choice, ["schedctl"], ENABLED))
+    monkeypatch.setattr(sessions, "Machine", lambda: Machine(root=root))
+    unused = {(one["driver"], one["id"]) for one in read("prune", "--dry-run")["removed"]}  # type: ignore[attr-defined]
+    return [f"{one.driver} {one.names[0]}" for one in images.images if (one.driver, one.id) not in unused]
+
+
+def test_prune_removes_old_versions_of_the_enabled_scheduler_and_those_of_other_runtimes(
+    images: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    choice = Choice("scx_lavd", f"{LAVD}:1.0@{OTHER}", OTHER, "podman", "/run/podman.sock", "me", "on-failure:5")
+    choice = choice._replace(manifest=OTHER)
+    assert keep_versions(images, monkeypatch, tmp_path, choice) == [f"podman {LAVD}:1.0"]
+    # Of an index, it is the manifest that tells.
+    choice = choice._replace(image=f"{LAVD}:1.0@{INDEX}", digest=INDEX)
+    assert keep_versions(images, monkeypatch, tmp_path, choice) == [f"podman {LAVD}:1.0"]
+    call("rmi", f"{LAVD}@{OLD}")
+    assert [one.names for one in images.removed] == [(f"{LAVD}@{OLD}",)]
+    with pytest.raises(ImageInUseError, match=r"by schedkit\.service"):
+        call("rmi", f"{LAVD}:1.0")
+
+
+def test_prune_keeps_all_versions_where_the_enabled_one_is_not_known(
+    images: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    choice = Choice("scx_lavd", f"{LAVD}:1.0@{INDEX}", INDEX, "podman", "/run/podman.sock", "me", "on-failure:5")
+    every = [f"podman {LAVD}@{OLD}", f"podman {LAVD}:1.0"]
+    assert keep_versions(images, monkeypatch, tmp_path, choice) == every
+    # A unit of before names no manifest, though some image may be known by its index.
+    choice = choice._replace(image=f"{LAVD}:1.0@{OLD}", digest=OLD)
+    assert keep_versions(images, monkeypatch, tmp_path, choice) == every
 
 
 @pytest.mark.parametrize(

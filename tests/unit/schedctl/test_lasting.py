@@ -1,12 +1,13 @@
 """Commands that make a scheduler last, over a host where everything works and a fake systemctl."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from schedkit.errors import NotFoundError, SchedkitError
+from schedkit.errors import NotFoundError, SchedkitError, UnavailableError
 from schedkit.host import lasting, restart, run, stop, switch, trial
 from schedkit.host.machine import Machine
 from schedkit.host.stop import Stopped
@@ -56,6 +57,8 @@ def choose(machine: Machine) -> Choice:
         ["restore"],
         ["trial", "scx_rusty"],
         ["keep"],
+        ["import", "scx_loader"],
+        ["import", "scx_loader", "--dry-run"],
         ["run", "scx_rusty", "--restart", "on-failure"],
         ["switch", "scx_rusty", "--restart", "on-failure:2"],
     ],
@@ -65,12 +68,14 @@ def test_without_systemd_it_is_refused_with_what_to_use_instead(
     runtime: FakeRuntime, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: list[str]
 ) -> None:
     monkeypatch.setattr(sessions, "Machine", lambda: Machine(root=tmp_path, lock=tmp_path / "run/lock"))
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/scx_loader.toml").write_text('default_sched = "scx_rusty"')
     done = [note(monkeypatch, module, name, None) for module, name in ((run, "run"), (switch, "switch"))]
     result = call(*words, code=69)
     assert isinstance(result.exception, SchedkitError)
     assert "needs systemd, which is not running" in result.exception.message
     instead = {"disable": "schedctl stop", "restore": "schedctl switch NAME", "keep": "schedctl status"}
-    instead["trial"] = "schedctl run NAME"
+    instead["trial"] = "use `schedctl switch NAME`, and `schedctl stop` to go back"
     assert instead.get(words[0], "schedctl run NAME --attach") in result.exception.hint
     assert done == [[], []]
 
@@ -262,6 +267,49 @@ def test_wrong_time_is_a_usage_error(machine: Machine, time: str) -> None:
         call("trial", "scx_rusty", f"--for={time}")
 
 
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("lavd", "schedctl enable lavd --allow-unsigned"),
+        ("scx_rusty --mode auto", "schedctl enable scx_rusty --mode auto --allow-unsigned"),
+        ("scx_lavd --mode gaming -- -v", "schedctl enable scx_lavd --mode gaming --allow-unsigned -- -v"),
+        (
+            "ghcr.io/schedkit/scx_rusty --version v1 --name x --config {file} --env A=secret --network host"
+            " --unprivileged --timeout 1m --driver podman --insecure-registry r:5000 --catalog {file} -- -s '2 us'",
+            "schedctl enable ghcr.io/schedkit/scx_rusty --version v1 --name x --config '{file}' --env A --network host"
+            " --unprivileged --timeout 60s --driver podman --catalog '{file}' --insecure-registry r:5000"
+            " --allow-unsigned -- -s '2 us'",
+        ),
+    ],
+)
+def test_keep_names_the_command_that_enables_what_stays(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, line: str
+) -> None:
+    file = tmp_path / "a file.json"
+    file.write_text("{}")
+    begun = note(monkeypatch, trial, "begin_trial", (CHANGED, TRIAL))
+    call("trial", "--allow-unsigned", *(word.format(file=file) for word in shlex.split(words)))
+    command = begun[0][-1]["command"]
+    assert command == line.format(file=file)
+    note(monkeypatch, trial, "keep", TRIAL._replace(command=command))
+    assert call("keep").stdout == f"scx_rusty stays; `{command}` starts it at boot, too\n"
+    assert read("keep")["command"] == command
+
+
+def test_what_keep_names_enables_the_same(
+    machine: Machine, systemd: FakeSystemd, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "a file.json"
+    file.write_text("{}")
+    begun = note(monkeypatch, trial, "begin_trial", (CHANGED, TRIAL))
+    words = ["scx_lavd", "--mode", "gaming", "--config", str(file), "--unprivileged", "--allow-unsigned", "--", "a b"]
+    call("trial", *words)
+    note(monkeypatch, switch, "switch", CHANGED)
+    call(*shlex.split(begun[0][-1]["command"])[1:])
+    request, choice = begun[0][1], choose(machine)
+    assert (choice.args, choice.files, choice.unprivileged) == (request.args, request.files, request.unprivileged)
+
+
 def test_keep_and_restore_end_a_trial(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     note(monkeypatch, trial, "keep", TRIAL)
     assert read("keep")["scheduler"] == "scx_rusty"
@@ -362,7 +410,7 @@ def test_verified_image_that_is_here_needs_no_network(machine: Machine, monkeypa
         return session.registry.fetch_image(named.reference)
 
     monkeypatch.setattr(Session, "fetch_image", fetch)
-    monkeypatch.setattr("schedkit.schedctl.verification.make_verify", lambda *_: lambda _: "by a key")
+    monkeypatch.setattr("schedkit.schedctl.verification.make_verify", lambda *_, **__: lambda _: "by a key")
     session = open_session(Flags())
     request, verify = recall_request(session, choice)
     assert (asked, verify(request.image)) == ([True], "by a key")
@@ -370,10 +418,40 @@ def test_verified_image_that_is_here_needs_no_network(machine: Machine, monkeypa
     def refuse(_: object) -> str:
         raise UnverifiedError("not verified before")
 
-    monkeypatch.setattr("schedkit.schedctl.verification.make_verify", lambda *_: refuse)
+    monkeypatch.setattr("schedkit.schedctl.verification.make_verify", lambda *_, **__: refuse)
     recall_request(session, choice)
     assert asked == [True, True, False]
     assert not session.settings.offline
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_trusted_root_that_was_replaced_keeps_nothing_from_starting_without_network(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, is_known: bool
+) -> None:
+    enable(monkeypatch)
+
+    def fetch(session: Session, named: Any) -> Image:
+        if not session.settings.offline:
+            raise UnavailableError("no network")
+        return session.registry.fetch_image(named.reference)
+
+    def make_verify(*_: object, by_any_root: bool = False) -> Any:
+        def verify(_: object) -> str:
+            if by_any_root and is_known:
+                return "by somebody"
+            raise UnverifiedError("not verified before with this trusted root")
+
+        return verify
+
+    monkeypatch.setattr(Session, "fetch_image", fetch)
+    monkeypatch.setattr("schedkit.schedctl.verification.make_verify", make_verify)
+    session = open_session(Flags())
+    if not is_known:
+        with pytest.raises(UnavailableError, match="no network"):
+            recall_request(session, choose(machine))
+        return
+    request, verify = recall_request(session, choose(machine))
+    assert verify(request.image) == "by somebody"
 
 
 def test_program_is_found_for_who_has_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,36 +468,6 @@ def test_program_is_found_for_who_has_no_path(tmp_path: Path, monkeypatch: pytes
     for name in ("/x/schedkit/schedctl/__main__.py", "nothing", "-c"):
         monkeypatch.setattr(sys, "argv", [name])
         assert find_program() == (sys.executable, "-m", "schedkit.schedctl")
-
-
-def test_import_takes_over_what_scx_loader_starts(
-    machine: Machine, systemd: FakeSystemd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call("import", "scx_loader", code=66)
-    path = machine.root / "etc/scx_loader.toml"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(
-        'default_sched = "scx_rusty"\ndefault_mode = "Gaming"\n[scheds.scx_rusty]\ngaming_mode = ["-k", "a b"]'
-    )
-    switches = note(monkeypatch, switch, "switch", CHANGED)
-    document = read("import", "scx_loader", "--dry-run")
-    assert (document["command"], document["applied"]) == ("schedctl enable scx_rusty -- -k 'a b'", False)
-    assert (switches, systemd.calls) == ([], [])
-    document = read("import", "scx_loader", "--allow-unsigned")
-    assert document["applied"] is True
-    assert (choose(machine).args, choose(machine).mode) == (("-k", "a b"), "gaming")
-    told = call("import", "scx_loader", "--allow-unsigned")
-    assert told.stdout.endswith("scx_rusty is enabled: schedkit.service starts it at boot, not scx_loader.service\n")
-    path.write_text('default_sched = "scx_rusty"\ndefault_mode = "Server"')
-    assert call("import", "scx_loader", "--dry-run").stderr == ""
-    path.write_text('default_sched = "scx_bpfland"\ndefault_mode = "Server"')
-    told = call("import", "scx_loader", "--dry-run")
-    assert told.stderr.endswith("in server mode: those that scx_loader 1.1.3 has built in are taken\n")
-    assert told.stdout.endswith("schedctl enable scx_bpfland -- -s 20000 -S\n")
-    path.write_text('default_sched = "scx_own"')
-    told = call("import", "scx_loader", "--dry-run")
-    assert "warning: " in told.stderr
-    assert "scx_loader 1.1.3 does not know it: it is taken without any" in told.stderr
 
 
 def test_every_name_of_a_unit_is_one_that_the_service_takes() -> None:

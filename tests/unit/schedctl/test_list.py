@@ -17,8 +17,8 @@ from schedkit.kernel.state import KernelState, State
 from schedkit.runtimes import drivers
 from schedkit.runtimes.view import Runtimes
 from schedkit.schedctl import session as sessions
-from schedkit.schedctl.schema import undocumented
 from schedkit.unknown import Unknown
+from tests.documents import undocumented
 from tests.unit.kernel.roots import FREE, write_files, write_sched_ext
 from tests.unit.schedctl.fakes import (
     DIGEST,
@@ -105,6 +105,15 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def test_info_has_the_fields_of_the_go_schedctl(runtime: FakeRuntime) -> None:
+    document = read("info", "scx_rusty")
+    assert [document[name] for name in ("image_ref", "created", "architecture")] == [
+        "ghcr.io/schedkit/scx_rusty:latest",
+        "2026-01-02T03:04:05Z",
+        "amd64",
+    ]
+
+
 def test_info_says_whether_this_kernel_will_do(runtime: FakeRuntime, kernel: Path) -> None:
     assert read("info", "scx_rusty")["kernel"] == {"fits": True, "obstacles": []}
     write_files(kernel, {"proc/sys/kernel/osrelease": "6.1.0"})
@@ -186,5 +195,8 @@ def test_info_shows_what_the_catalog_says_where_the_registry_cannot_be_reached(
     said = call("info", "lavd", code=69).stdout
     assert "good for        games and interactive desktops\n" in said
     assert "gaming      --performance\n" in said
-    assert call("info", "lavd", "-o", "json", code=69).stdout == ""
+    document = read("info", "lavd", code=69)
+    assert (document["scheduler"], document["modes"]["gaming"]) == ("scx_lavd", ["--performance"])
+    for unknown in ("digest", "size", "labels", "kernel", "created"):
+        assert document[unknown] == {"unknown": "cannot resolve ghcr.io (DNS lookup failed)"}
     assert call("info", "ghcr.io/example/other:edge", code=69).stdout == ""

@@ -4,13 +4,14 @@ import json
 from datetime import timedelta
 
 import pytest
+from click import BadParameter
 
 from schedkit.errors import SchedkitError
 from schedkit.host import managed
 from schedkit.host.machine import Machine
 from schedkit.runtimes.container import ContainerState
 from schedkit.schedctl import session as sessions
-from schedkit.schedctl.schema import missing, undocumented
+from tests.documents import missing, undocumented
 from tests.unit.schedctl.fakes import (
     DIGEST,
     ID,
@@ -68,6 +69,9 @@ def test_inspect_tells_everything_of_one_container(runtime: FakeRuntime) -> None
     assert document["container"]["labels"]["org.schedkit.digest"] == DIGEST
     assert document["kernel"]["ops"] == "rusty_1.1.4"
     assert (undocumented("inspect", document), missing("inspect", document)) == ([], [])
+    assert call("inspect", "-o", "json").stdout == call("inspect").stdout
+    with pytest.raises(BadParameter):
+        call("inspect", "-o", "text")
 
 
 def test_logs_without_a_name_are_those_of_the_one_that_ended_last(

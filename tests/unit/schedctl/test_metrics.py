@@ -1,6 +1,7 @@
 """The kernel's slot for Prometheus: printed once, and served."""
 
 import http.client
+import socket
 import threading
 from pathlib import Path
 
@@ -31,8 +32,8 @@ def test_command_prints_them() -> None:
     assert result.stdout.startswith("# TYPE sched_ext_state gauge\n")
 
 
-def ask(port: int, path: str) -> tuple[int, str, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+def ask(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str, str]:
+    connection = http.client.HTTPConnection(host, port, timeout=5)
     connection.request("GET", path)
     answer = connection.getresponse()
     said = answer.read().decode()
@@ -53,7 +54,15 @@ def test_server_looks_again_each_time(root: Path) -> None:
         server.shutdown()
 
 
-@pytest.mark.parametrize("listen", ["", "9440", ":9440", "127.0.0.1:", "127.0.0.1:65536", "a b:1", "256.0.0.1:9"])
+def test_port_alone_listens_on_all_addresses(root: Path) -> None:
+    with make_server(":0", root) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        hosts = ["127.0.0.1", *(["::1"] if socket.has_dualstack_ipv6() else [])]
+        assert [ask(int(server.server_address[1]), "/metrics", host)[0] for host in hosts] == [200] * len(hosts)
+        server.shutdown()
+
+
+@pytest.mark.parametrize("listen", ["", "9440", ":", ":x", "127.0.0.1:", "127.0.0.1:65536", "a b:1", "256.0.0.1:9"])
 def test_wrong_address_is_told(listen: str, root: Path) -> None:
     with pytest.raises(SchedkitError):
         make_server(listen, root)

@@ -7,13 +7,15 @@ import pytest
 
 from schedkit.errors import BadDataError, SchedkitError, UsageError
 from schedkit.host.model import Host, RunRequest, Verify
+from schedkit.images.catalog import Catalog, CatalogEntry
 from schedkit.images.catalog_document import MODES, parse_catalog
+from schedkit.images.reference import Reference
 from schedkit.schedctl.config_file import parse_config
 from schedkit.schedctl.group import schedctl
-from schedkit.schedctl.modes import MODE_NAMES
-from schedkit.schedctl.schema import missing, undocumented
+from schedkit.schedctl.modes import MODE_NAMES, join_modes
 from schedkit.schedctl.settings import Flags, read_settings
-from tests.unit.schedctl.fakes import ATTACHED, SWITCHED, FakeRuntime
+from tests.documents import missing, undocumented
+from tests.unit.schedctl.fakes import ATTACHED, DIGEST, SWITCHED, FakeRuntime
 from tests.unit.schedctl.runner import make_runner
 
 
@@ -70,6 +72,36 @@ def test_the_configuration_file_has_the_last_word(requests: list[RunRequest], tm
     call("run", "rusty", "--mode", "server")
     call("run", "lavd", "--mode", "powersave")
     assert [one.args for one in requests] == [("--no-preemption",), ("--slice-us", "9"), ("--powersave",)]
+
+
+@pytest.mark.parametrize("name", ["rusty", "scx_rusty", "rusty:v1", "ghcr.io/schedkit/scx_rusty", "rusty@" + DIGEST])
+def test_the_hint_names_the_section_that_gives_the_mode(requests: list[RunRequest], tmp_path: Path, name: str) -> None:
+    refused = refuse("run", name, "--mode", "gaming")
+    assert refused.message == "scx_rusty has no mode gaming: it has no modes"
+    assert "[modes.scx_rusty] in config.toml" in refused.hint
+    (tmp_path / "schedkit").mkdir(exist_ok=True)
+    for section in ("scx_rusty", "rusty"):
+        (tmp_path / "schedkit/config.toml").write_text(f'[modes.{section}]\ngaming = ["--{section}"]\n')
+        call("run", name, "--mode", "gaming")
+        assert requests[-1].args == (f"--{section}",)
+
+
+def test_an_image_has_the_modes_of_its_scheduler(requests: list[RunRequest]) -> None:
+    call("run", "ghcr.io/schedkit/scx_lavd", "--mode", "gaming")
+    call("run", "registry.lan:5000/mirror/scx_lavd:v1.1.0", "--mode", "gaming")
+    assert [one.args for one in requests] == [("--performance",)] * 2
+
+
+def test_of_a_short_and_a_full_name_the_users_file_counts() -> None:
+    entries = {"scx_x": CatalogEntry("scx_x", Reference("localhost", "scx_x"), modes={"server": ("--own",)})}
+    catalog = Catalog(entries)
+    for user, system in (("x", "scx_x"), ("scx_x", "x")):
+        said: dict[str, dict[str, tuple[str, ...]]] = {
+            user: {"gaming": ("--user",)},
+            system: {"gaming": ("--system",), "auto": ()},
+        }
+        wanted = {"server": ("--own",), "gaming": ("--user",), "auto": ()}
+        assert join_modes(catalog, said, "x") == join_modes(catalog, said, "scx_x") == wanted
 
 
 def test_of_two_files_the_users_counts_flag_list_by_flag_list(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.schedctl.reference import render_exit_codes, render_json, render_reference
-from schedkit.schedctl.schema import FIELDS, missing, paths, undocumented
+from schedkit.schedctl.schema import FIELDS
+from tests.documents import missing, paths, undocumented
+from website.reference import render_exit_codes, render_json, render_reference
 
 DOCS = Path(__file__).parents[3] / "docs/schedctl"
 
@@ -41,7 +42,7 @@ def test_unknown_in_place_of_an_object_is_neither_missing_nor_undocumented() -> 
 )
 def test_generated_pages_are_current(name: str, render: object) -> None:
     assert callable(render)
-    assert (DOCS / name).read_text() == render(), "python -m schedkit.schedctl.reference"
+    assert (DOCS / name).read_text() == render(), "python -m website.reference"
 
 
 def test_every_field_is_on_the_page() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from schedkit.errors import NotFoundError, UsageError
+from schedkit.errors import ExitCode, NotFoundError, UsageError
 from schedkit.images.image import Image, Platform
 from schedkit.images.reference import Reference
 from schedkit.runtimes.known import DRIVERS
@@ -18,6 +18,7 @@ from schedkit.schedctl.session import Session, open_session
 from schedkit.schedctl.settings import Flags
 from tests.unit.runtimes.fake_engine import INSPECTED, FakeEngine, run_fake_engine
 from tests.unit.schedctl.fakes import FakeRegistry
+from tests.unit.schedctl.runner import call
 
 
 @pytest.fixture
@@ -48,7 +49,6 @@ def names(document: Any) -> list[str]:
     return [one["name"] for one in document.get("containers", document.get("managed"))]
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="without root, that is what is told first")
 @pytest.mark.parametrize("command", ["run", "switch", "trial", "enable"])
 def test_misspelt_name_is_told_before_the_machine_is_looked_at(tmp_path: Path, command: str) -> None:
     done = run(command, "scx_lavdd")
@@ -145,6 +145,22 @@ def test_dead_socket_is_told_beside_what_the_others_say(docker: FakeEngine, tmp_
         assert [(one["driver"], one["absent"]) for one in document["unreachable"]] == [("containerd", False)]
 
 
+@pytest.mark.parametrize("command", ["ps", "list", "images"])
+@pytest.mark.parametrize("way", ["flag", "variable", "file"])
+def test_named_driver_that_is_not_there_is_told(
+    docker: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, way: str
+) -> None:
+    monkeypatch.setenv("CONTAINERD_ADDRESS", str(tmp_path / "none.sock"))
+    words = ["--driver", "containerd"] if way == "flag" else []
+    if way == "variable":
+        monkeypatch.setenv("SCHEDCTL_DRIVER", "containerd")
+    if way == "file":
+        (tmp_path / "schedkit").mkdir()
+        (tmp_path / "schedkit/config.toml").write_text('driver = "containerd"')
+    assert "containerd does not respond (no such socket)" in run(*words, command).stderr
+    assert "containerd" not in run("--driver", "auto", command).stderr
+
+
 def test_logs_come_from_whichever_runtime_has_the_container(docker: FakeEngine) -> None:
     docker.on("GET /containers/c0ffee/logs", 200, b"\1\0\0\0\0\0\0\6hello\n")
     assert run("--driver", "podman", "logs", "idle").stdout == "hello\n"
@@ -164,15 +180,32 @@ from schedkit.schedctl.main import main
 __import__("schedkit.schedctl.commands." + sys.argv[1])
 os.setgroups([])
 os.setuid(65534)
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"
 main()
 """
+
+
+def run_as_nobody(command: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-c", AS_NOBODY, *command.split()]
+    own = {"XDG_CONFIG_HOME": "/nonexistent", "XDG_CACHE_HOME": "/nonexistent"}  # pytest's folders are root's
+    return subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | own)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["run {}", "switch {}", "enable {}", "trial {}", "bench --with none,{} --workload mixed"],
+)
+def test_misspelt_name_is_told_before_root_is_asked_for(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    told = call(*command.format("lavdd").split(), code=ExitCode.NOT_FOUND).exception
+    assert "the catalog has no scheduler 'lavdd'" in str(told)
+    call(*command.format("lavd").split(), code=ExitCode.NO_PERMISSION)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 @pytest.mark.parametrize("command", ["run scx_rusty", "switch scx_rusty", "stop", "stop --all", "detach --yes"])
 def test_what_needs_root_says_so_first(docker: FakeEngine, command: str) -> None:
-    words = [sys.executable, "-c", AS_NOBODY, *command.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_as_nobody(command)
     assert done.stderr == f"error: schedctl {command.split(maxsplit=1)[0]} needs root\nhint: sudo schedctl {command}\n"
     assert done.returncode == 77
     assert docker.requests == []
@@ -180,8 +213,7 @@ def test_what_needs_root_says_so_first(docker: FakeEngine, command: str) -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 def test_doctor_shows_what_it_can_see_and_says_that_it_needs_root(docker: FakeEngine, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", AS_NOBODY, "doctor", "--offline"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_as_nobody("doctor --offline")
     assert done.stderr == "error: schedctl doctor needs root\nhint: sudo schedctl doctor --offline\n"
     assert (done.returncode, "caps.cap_bpf" in done.stdout) == (77, True)
 
@@ -192,8 +224,7 @@ def test_runtime_that_only_root_may_ask_says_so(docker: FakeEngine, tmp_path: Pa
     tmp_path.chmod(0o755)
     for path in tmp_path.glob("*.sock"):
         path.chmod(0o600)
-    words = [sys.executable, "-c", AS_NOBODY, *command.split()]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run_as_nobody(command)
     assert done.stderr.endswith(f"hint: sudo schedctl {command}\n")
     assert "permission denied" in done.stderr
     assert done.returncode == 77

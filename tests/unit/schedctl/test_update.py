@@ -21,10 +21,10 @@ from schedkit.runtimes.container import ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.runtimes.view import UnreachableRuntime
 from schedkit.schedctl import session as sessions
-from schedkit.schedctl.schema import missing, undocumented
 from schedkit.schedctl.session import Session
+from tests.documents import missing, undocumented
 from tests.unit.host.fake_systemd import FakeSystemd, systemd
-from tests.unit.schedctl.fakes import ATTACHED, OBSERVED, SWITCHED, FakeRegistry, FakeRuntime, make_container
+from tests.unit.schedctl.fakes import ATTACHED, DIGEST, OBSERVED, SWITCHED, FakeRegistry, FakeRuntime, make_container
 from tests.unit.schedctl.runner import call, note, read
 from tests.unit.trust.shelf import change_image
 
@@ -177,7 +177,7 @@ def test_the_enabled_unit_gets_the_newer_digest(
     request = switches[0][1]
     assert (document["unit"], request.env, request.timeout, request.name) == (ENABLED, {"A": "b"}, 7.0, "mine")
     choice = read_choice(machine.root, ENABLED)
-    wanted = {"image": f"{REPOSITORY}:latest@{NEW}", "digest": NEW, "verified": "unsigned-allowed"}
+    wanted = {"image": f"{REPOSITORY}:latest@{NEW}", "digest": NEW, "manifest": DIGEST, "verified": "unsigned-allowed"}
     assert choice == before._replace(**wanted)  # type: ignore[arg-type]
     assert systemd.calls[-1] == "systemctl restart schedkit.service"
 

@@ -12,7 +12,7 @@ import click
 from schedkit import __version__
 from schedkit.cli import Whole
 from schedkit.errors import ExitCode, NoPermissionError, NotFoundError, UsageError, clean
-from schedkit.schedctl.completing import complete_schedulers
+from schedkit.schedctl.completing import complete_schedulers, complete_workload
 from schedkit.schedctl.durations import attach_timeout_option, duration_option
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.planning import dry_run_option, plan_images, show_plan
@@ -41,7 +41,7 @@ MOST_RUNS = 5000
     cls=Command,
     short_help="Measure which scheduler is better for a command.",
     epilog="""
-    schedctl bench --with none,scx_rusty,scx_bpfland -- make -j8
+    schedctl bench --with none,scx_rusty,scx_bpfland --user "$USER" -- sh -c 'make clean; make -j8'
     schedctl bench --with none --with 'scx_lavd --performance' --workload mixed --latency
     schedctl bench --with none,scx_rusty --metric 'Time: ([0-9.]+)' --better lower -- hackbench -l 1000
     schedctl bench --with none,scx_rusty --report out.html -o json -- ./benchmark >out.json
@@ -71,7 +71,12 @@ MOST_RUNS = 5000
 @click.option("--metric", metavar="REGEX", help="Compare a number of the command's output, not its wall time.")
 @click.option("--better", type=click.Choice(["lower", "higher"]), help="Which way the --metric is better.")
 @click.option("--latency", is_flag=True, help="Also measure how late timers wake a process.")
-@click.option("--workload", metavar="NAME", help="Measure a known workload: mixed (needs nothing), hackbench …")
+@click.option(
+    "--workload",
+    metavar="NAME",
+    shell_complete=complete_workload,
+    help="Measure a known workload: mixed (needs nothing), hackbench …",
+)
 @click.option("--user", metavar="NAME", help="Run the command as this user [default: as schedctl].")
 @duration_option("--settle", default=f"{SETTLE_SECONDS:g}s", help="Pause between a change of the scheduler and a run.")
 @attach_timeout_option
@@ -116,9 +121,10 @@ def command(
     labels, orders = parse_contenders(named, timeout)
     work = _find_work(command_line, workload, metric, better, user, latency=latency)
     _check_report(report)
-    session.require_root("bench")
     for order in filter(None, orders):
         session.check_known(order.name)
+    session.require_root("bench")
+    _warn_of_root(session, user, command_line)
     check_trust_policy(session.settings)
     check_kernel(session.machine, next((order.name for order in orders if order), "schedctl bench"))
     host = session.host
@@ -207,8 +213,9 @@ def parse_contenders(named: "Sequence[str]", timeout: float) -> "tuple[list[str]
         )
         orders.append(None if name == NONE else order)
     if len(labels) < 2:
-        other = "scx_rusty" if labels[0] == NONE else NONE
-        raise UsageError("nothing to compare", hint=f"two schedulers at least, for example: --with {other},{labels[0]}")
+        other = "scx_rusty" if labels[0] == NONE else labels[0]
+        example = f"{NONE} --with {shlex.quote(other)}" if " " in other else f"{NONE},{other}"
+        raise UsageError("nothing to compare", hint=f"two schedulers at least, for example: --with {example}")
     return labels, orders
 
 
@@ -237,6 +244,13 @@ def _find_work(
         command_line, known = find_workload(workload)
         found = found or known
     return find_work(command_line, os.environ, user=user, metric=found, latency=latency)
+
+
+def _warn_of_root(session: Session, user: str | None, command_line: tuple[str, ...]) -> None:
+    """Who types sudo for the schedulers' sake may not want root's files in a folder of their own."""
+    caller = os.environ.get("SUDO_USER", "root")
+    if command_line and not user and caller != "root":
+        session.progress.warn(f"the command runs as root; --user {shlex.quote(caller)} runs it as you")
 
 
 def _check_report(report: str | None) -> None:

@@ -4,12 +4,13 @@ from typing import Any
 
 import click
 
+from schedkit.cli import ProgramGroup
 from schedkit.errors import UsageError
 from schedkit.schedctl.options import HELP_NAMES, Command, output_option, pass_session
 from schedkit.schedctl.session import Session
 
 
-@click.group(context_settings=HELP_NAMES, short_help="Update the catalogs.")
+@click.group(cls=ProgramGroup, context_settings=HELP_NAMES, short_help="Update the catalogs.")
 def command() -> Any:
     """Update the catalogs: the project's, and those of --catalog, SCHEDCTL_CATALOG and configuration files.
 
@@ -37,7 +38,8 @@ def update(session: Session, url: str | None, digest: str | None) -> None:
 
     No other command fetches the project's catalog. This version of schedctl then uses it instead of the built-in one.
     A catalog that is corrupt or has another digest is refused, and the last good copy stays. Whatever a catalog says,
-    only images that the trust policy accepts are run.
+    only images that the trust policy accepts are run. The copy is that of the user who runs this: `sudo schedctl run`
+    uses what `sudo schedctl catalog update` fetched.
     """
     from schedkit.images.catalog import update_catalogs
 

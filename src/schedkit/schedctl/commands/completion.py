@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.cli import SHELLS, find_shell
 from schedkit.schedctl.options import Command
 
 # Bash breaks words at colons, and click's own script goes by that: it would never see scx_rusty:1.1 as one word.
@@ -38,12 +39,15 @@ VARIABLE = "_SCHEDCTL_COMPLETE"  # click's name for it
     schedctl completion fish >~/.config/fish/completions/schedctl.fish
     """,
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument(
+    "shell", type=click.Choice(SHELLS), required=False, callback=find_shell, metavar=f"[{'|'.join(SHELLS)}]"
+)
 @click.pass_context
 def command(context: click.Context, shell: str) -> None:
     """Print the completion script for a shell: commands, options, schedulers, versions, modes, containers.
 
-    Versions (`scx_rusty:` and TAB, `--version` and TAB) come from the registry, within three seconds.
+    Defaults to your shell, as the variable SHELL says. Versions (`scx_rusty:` and TAB, `--version` and TAB) come from
+    the registry, within three seconds.
     """
     if shell == "bash":
         click.echo(_BASH, nl=False)

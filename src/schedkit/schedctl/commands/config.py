@@ -6,9 +6,27 @@ from typing import Any
 
 import click
 
+from schedkit.cli import ProgramGroup
 from schedkit.errors import BadDataError, UsageError, needs_root
-from schedkit.schedctl.effective import ALLOW_UNSIGNED, LISTS, SHOWN, TABLES, Setting, Value, read_effective
-from schedkit.schedctl.options import HELP_NAMES, Command, global_options, output_option, pass_session, read_flags
+from schedkit.schedctl.effective import (
+    ALLOW_UNSIGNED,
+    LISTS,
+    SHOWN,
+    TABLES,
+    Setting,
+    Value,
+    read_effective,
+    strip_prefix,
+)
+from schedkit.schedctl.options import (
+    DRIVER_NAMES,
+    HELP_NAMES,
+    Command,
+    global_options,
+    output_option,
+    pass_session,
+    read_flags,
+)
 from schedkit.schedctl.output import Json, plain
 from schedkit.schedctl.session import Session
 
@@ -17,6 +35,7 @@ PATHS = ("socket", "catalogs", "ca-file", "trust-policy")  # a relative one star
 
 
 @click.group(
+    cls=ProgramGroup,
     context_settings=HELP_NAMES,
     invoke_without_command=True,
     subcommand_metavar="[COMMAND] [ARGS]...",  # as newer versions of click write it themselves
@@ -43,10 +62,33 @@ def _show_all(session: Session) -> None:
     session.output.show(lambda: _fields(found), lambda: _table(session, found))
 
 
+@command.command(
+    cls=Command,
+    name="list",
+    short_help="Show the settings in effect.",
+    epilog="""
+    schedctl config list
+    """,
+)
+@output_option
+def list_() -> None:
+    """Show the settings in effect and where each comes from, as `schedctl config` does."""
+    _show_all()
+
+
 def _complete_key(_context: click.Context, _parameter: click.Parameter, start: str) -> Any:
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(key) for key in SHOWN if key.startswith(start)]
+
+
+def _complete_value(context: click.Context, parameter: click.Parameter, start: str) -> Any:
+    """Drivers by name; the other settings are the user's own words, or files."""
+    from schedkit.schedctl.completing import complete_file, complete_word
+
+    key = context.params.get("key")
+    complete = complete_word(*DRIVER_NAMES) if key == "driver" else complete_file
+    return complete(context, parameter, start) if key == "driver" or key in PATHS else []
 
 
 @command.command(
@@ -69,8 +111,9 @@ def get(session: Session, key: str) -> None:
     if table not in SHOWN or (entry and table not in TABLES):
         raise _unknown(key, SHOWN)
     settings = read_effective(read_flags(click.get_current_context()), os.environ)
-    found = [one for one in settings if one.key == key or one.key.startswith(f"{key}.")]
-    session.output.show(lambda: _fields(found), lambda: "\n".join(_lines(found, key)))
+    wanted = strip_prefix(key)
+    found = [one for one in settings if f"{strip_prefix(one.key)}.".startswith(f"{wanted}.")]
+    session.output.show(lambda: _fields(found), lambda: "\n".join(_lines(found, wanted)))
 
 
 @command.command(
@@ -84,7 +127,7 @@ def get(session: Session, key: str) -> None:
     """,
 )
 @click.argument("key", shell_complete=_complete_key)
-@click.argument("values", nargs=-1, required=True, metavar="VALUE...")
+@click.argument("values", nargs=-1, required=True, metavar="VALUE...", shell_complete=_complete_value)
 @click.option("--user", is_flag=True, help="Change your own file instead of the system's.")
 @output_option
 @pass_session
@@ -193,8 +236,9 @@ def _table(session: Session, found: list[Setting]) -> str:
 def _lines(found: list[Setting], key: str) -> list[str]:
     lines = []
     for one in found:
-        if one.key != key:
-            lines.append(f"{one.key.removeprefix(f'{key}.')} {_join(one.value)}")
+        if strip_prefix(one.key) != key:
+            entry = one.key if key in TABLES else strip_prefix(one.key)
+            lines.append(f"{entry.removeprefix(f'{key}.')} {_join(one.value)}")
         elif isinstance(one.value, tuple):
             lines += one.value
         elif one.value is not None:

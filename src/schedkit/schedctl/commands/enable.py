@@ -32,8 +32,8 @@ def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool
     it when it ends or is ejected, at most five times in a row. `journalctl -u schedkit` shows its output.
     """
     order = parse_order(name, args, restart=f"on-failure:{RESTARTS}", **options)
-    session.require_root("enable")
     session.check_known(name)
+    session.require_root("enable")
     if dry_run:
         show_plan(session, plan_enable(session, order))
         return

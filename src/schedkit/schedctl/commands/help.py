@@ -1,12 +1,33 @@
 """`schedctl help`: as --help, for those who type it first, and the tables that scripts are written by."""
 
+from typing import Any
+
 import click
 
+from schedkit.cli import find_context
 from schedkit.errors import UsageError
 
 
+def _complete(context: click.Context, parameter: click.Parameter, start: str) -> Any:
+    from schedkit.schedctl.completing import complete_word
+
+    said = context.params.get("words") or ()
+    if said == ("json",):
+        from schedkit.schedctl.schema import FIELDS
+
+        return complete_word(*FIELDS)(context, parameter, start)
+    try:
+        shown = find_context(context.find_root(), said)
+    except (UsageError, click.UsageError):
+        return []
+    group = shown.command
+    tables = () if said else ("exit-codes", "json")
+    names = group.list_commands(shown) if isinstance(group, click.Group) else ()
+    return complete_word(*names, *tables)(context, parameter, start)
+
+
 @click.command(short_help="Show the help of a command.")
-@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_complete)
 @click.pass_context
 def command(context: click.Context, words: tuple[str, ...]) -> None:
     """Show the help of schedctl, or of one of its commands.
@@ -19,20 +40,7 @@ def command(context: click.Context, words: tuple[str, ...]) -> None:
     elif words[:1] == ("json",):
         click.echo(_describe_fields(context, " ".join(words[1:])))
     else:
-        click.echo(_find(context.find_root(), words).get_help())
-
-
-def _find(shown: click.Context, words: tuple[str, ...]) -> click.Context:
-    for word in words:
-        group = shown.command
-        if not isinstance(group, click.Group):
-            raise UsageError(
-                f"{shown.command_path} has no commands", hint=f"'{shown.command_path} --help' shows the options"
-            )
-        name, found, _ = group.resolve_command(shown, [word])
-        if found is not None:
-            shown = click.Context(found, info_name=name, parent=shown)
-    return shown
+        click.echo(find_context(context.find_root(), words).get_help())
 
 
 def _describe_exit_codes(context: click.Context) -> str:

@@ -2,6 +2,7 @@
 
 import click
 
+from schedkit.errors import UsageError
 from schedkit.host.local_images import KeptImages, describe
 from schedkit.schedctl.kept_images import gather, kept_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
@@ -16,19 +17,24 @@ from schedkit.schedctl.views import SHORT_ID, unreachable_fields
     short_help="List the schedulers' images on this machine.",
     epilog="""
     schedctl images
+    schedctl images -q
     schedctl images --format '{{.id}} {{.names}}'
     schedctl images -o json | jq -r '.images[] | select(.used_by == []) | .names[]'
     """,
 )
+@click.option("-q", "--quiet", is_flag=True, help="Print only IDs, one per line.")
 @output_option
 @format_option("images", "images", "{{.id}} {{.names}}")
 @pass_session
-def command(session: Session, template: Template | None) -> None:
+def command(session: Session, quiet: bool, template: Template | None) -> None:
     """List the schedulers' images on this machine, in all runtimes, and the containers that use them.
 
     In podman and docker these are images of the catalog's repositories, and images with the labels of a scheduler; in
     containerd, all images in schedctl's namespace.
     """
+    if quiet and (template or session.output.json):
+        other = "--format" if template else "-o json"
+        raise UsageError(f"--quiet cannot be used with {other}", hint="use one of the two")
     kept = gather(session)
     if template:
         show_lines(session.output, template, map(kept_fields, kept.images))
@@ -38,7 +44,7 @@ def command(session: Session, template: Template | None) -> None:
             "images": [kept_fields(one) for one in kept.images],
             "unreachable": [unreachable_fields(one) for one in kept.unreachable],
         },
-        lambda: _text(kept, session),
+        lambda: "\n".join(one.image.id for one in kept.images) if quiet else _text(kept, session),
     )
 
 

@@ -12,15 +12,18 @@ from schedkit.runtimes.labels import MIN_KERNEL
 from schedkit.schedctl.completing import complete_scheduler
 from schedkit.schedctl.modes import find_modes
 from schedkit.schedctl.options import Command, output_option, pass_session, version_option
-from schedkit.schedctl.output import Json, Output, format_bytes
+from schedkit.schedctl.output import Json, Output, format_bytes, plain
 from schedkit.schedctl.session import ResolvedName, Session
+from schedkit.unknown import Unknown
 
 if TYPE_CHECKING:
+    from schedkit.images.catalog_document import CatalogEntry
     from schedkit.images.image import Image
 
 PREFIX = "org.opencontainers.image."
 INDENT = 16  # of what is said, beside what it is about
 SHOWN = ("title", "description", "documentation", "source", "version")
+Modes = Mapping[str, tuple[str, ...]]
 
 
 class Info(NamedTuple):
@@ -29,7 +32,7 @@ class Info(NamedTuple):
     scheduler: str
     image: "Image"
     obstacles: tuple[Check, ...]
-    modes: Mapping[str, tuple[str, ...]]
+    modes: Modes
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -59,31 +62,48 @@ class Info(NamedTuple):
 def command(session: Session, name: str, version: str | None) -> None:
     """Show what an image is (its labels, size and platforms), and whether this kernel can run it.
 
-    If the registry cannot be reached, what the catalog says about NAME is shown.
+    If the registry cannot be reached, what the catalog says about NAME is shown; in JSON, the rest is unknown.
     """
     named = session.find(name, version)
     try:
         info = _gather(session, named)
-    except (UnavailableError, NoAnswerError):
-        if not session.output.json:
-            session.output.write(_describe_entry(session, name, named))
+    except (UnavailableError, NoAnswerError) as error:
+        why, entry = error.message, None if "/" in name else session.catalog.find_entry(name)
+        if entry:
+            modes = find_modes(session, named.scheduler)
+            session.output.show(
+                lambda: _entry_fields(named, entry, modes, why),
+                lambda: _describe_entry(named, entry, modes, session.output),
+            )
         raise
     session.output.show(lambda: _fields(info), lambda: _text(info, session.output))
 
 
-def _describe_entry(session: Session, name: str, named: ResolvedName) -> str:
-    """What the catalog alone says, where the registry cannot be asked; nothing for an image."""
-    entry = session.catalog.find_entry(name)
-    if entry is None:
-        return ""
+def _entry_fields(named: ResolvedName, entry: "CatalogEntry", modes: Modes, why: str) -> Json:
+    """What the catalog alone says, for JSON: every other field is unknown."""
+    from schedkit.schedctl.schema import FIELDS
+
+    unknown = dict.fromkeys((path.partition(".")[0] for path in FIELDS["info"]), plain(Unknown(why)))
+    return {
+        **unknown,
+        "scheduler": named.scheduler,
+        "image": str(named.reference),
+        "description": entry.description or None,
+        "modes": {mode: list(flags) for mode, flags in sorted(modes.items())},
+        "image_ref": str(named.reference),
+    }
+
+
+def _describe_entry(named: ResolvedName, entry: "CatalogEntry", modes: Modes, output: Output) -> str:
+    """What the catalog alone says, where the registry cannot be asked."""
     rows = [("scheduler", named.scheduler), ("image", str(named.reference)), ("description", entry.description or "-")]
     rows += [("good for", entry.good_for)] if entry.good_for else []
-    rows += _mode_rows(find_modes(session, named.scheduler))
+    rows += _mode_rows(modes)
     lines = [f"{title:{INDENT}}{clean(value)}" for title, value in rows]
-    return "".join(f"{part}\n" for line in lines for part in session.output.fill(line, INDENT))
+    return "\n".join(part for line in lines for part in output.fill(line, INDENT))
 
 
-def _mode_rows(modes: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+def _mode_rows(modes: Modes) -> list[tuple[str, str]]:
     titles = ("modes", *[""] * len(modes))
     return [
         (title, f"{mode:12}{shlex.join(flags)}".rstrip())
@@ -119,6 +139,10 @@ def _fields(info: Info) -> Json:
         "platforms": [str(platform) for platform in image.platforms],
         "labels": dict(info.labels),
         "modes": {mode: list(flags) for mode, flags in sorted(info.modes.items())},
+        # As the Go schedctl called them, for scripts that read those.
+        "image_ref": image.reference,
+        "created": image.created or None,
+        "architecture": image.platform.architecture,
         "kernel": {
             "fits": info.fits,
             "obstacles": [

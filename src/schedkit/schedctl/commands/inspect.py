@@ -3,7 +3,7 @@
 import click
 
 from schedkit.schedctl.completing import complete_container
-from schedkit.schedctl.options import Command, pass_session
+from schedkit.schedctl.options import Command, json_option, pass_session
 from schedkit.schedctl.session import Session
 
 
@@ -16,6 +16,7 @@ from schedkit.schedctl.session import Session
     """,
 )
 @click.argument("id", required=False, metavar="[ID|NAME]", shell_complete=complete_container)
+@json_option
 @pass_session
 def command(session: Session, id: str | None) -> None:
     """Print everything known about one container, and about the kernel, as JSON.

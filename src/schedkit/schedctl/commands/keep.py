@@ -22,7 +22,7 @@ from schedkit.schedctl.session import Session
 def command(session: Session, dry_run: bool) -> None:
     """End the trial and keep its scheduler, until it is stopped or the machine is rebooted.
 
-    `schedctl enable` with the same name and arguments keeps it for every boot.
+    `schedctl enable` with the same name and arguments keeps it for every boot; `keep` prints that command.
     """
     from schedkit.host.trial import keep, require_trial
 
@@ -34,7 +34,8 @@ def command(session: Session, dry_run: bool) -> None:
         show_plan(session, DryRun(steps, scheduler))
         return
     trial = keep(session.host)
+    command_line = trial.command or f"schedctl enable {trial.scheduler}"
     session.output.show(
-        lambda: {"scheduler": trial.scheduler},
-        lambda: f"{trial.scheduler} stays; `schedctl enable {trial.scheduler}` starts it at boot, too",
+        lambda: {"scheduler": trial.scheduler, "command": command_line},
+        lambda: f"{trial.scheduler} stays; `{command_line}` starts it at boot, too",
     )

@@ -1,5 +1,6 @@
 """`schedctl metrics`: what the kernel's slot is doing, for Prometheus."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +25,11 @@ SECONDS = 10  # for one request: who is slower is dropped
     schedctl metrics >/var/lib/prometheus/node-exporter/sched_ext.prom
     """,
 )
-@click.option("--listen", metavar="ADDRESS:PORT", help="Serve the metrics at /metrics until Ctrl-C.")
+@click.option(
+    "--listen",
+    metavar="[ADDRESS]:PORT",
+    help="Serve the metrics at /metrics until Ctrl-C; :PORT alone listens on all addresses.",
+)
 @pass_session
 def command(session: Session, listen: str | None) -> None:
     """Print the state of the kernel's slot as OpenMetrics text, with the same names as sked's agents use.
@@ -36,7 +41,7 @@ def command(session: Session, listen: str | None) -> None:
         session.output.write(read_metrics(root))
         return
     server = make_server(listen, root)
-    session.progress.step(f"serving http://{listen}/metrics")
+    session.progress.step(f"serving http://{'localhost' if listen.startswith(':') else ''}{listen}/metrics")
     with server:
         server.serve_forever()
 
@@ -53,6 +58,7 @@ def read_metrics(root: "Path") -> str:
 
 def make_server(listen: str, root: "Path") -> "ThreadingHTTPServer":
     """A server that answers one path, and looks at the kernel each time."""
+    import socket
     from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
     from schedkit.kernel.metrics import CONTENT_TYPE
@@ -72,10 +78,22 @@ def make_server(listen: str, root: "Path") -> "ThreadingHTTPServer":
         def log_message(self, *_: object) -> None:
             """Who asked is not told."""
 
-    host, _, port = listen.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"--listen {listen}: not an address and a port", hint="for example 127.0.0.1:9440")
+    host, colon, port = listen.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise UsageError(f"--listen {listen}: not an address and a port", hint="for example 127.0.0.1:9440, or :9440")
+    host = host.strip("[]")
+
+    class DualServer(ThreadingHTTPServer):
+        address_family = socket.AF_INET6
+
+        def server_bind(self) -> None:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            super().server_bind()
+
+    if not host and socket.has_dualstack_ipv6():
+        with suppress(OSError):  # IPv6 is there, and may be switched off; other errors are those of IPv4, too
+            return DualServer(("", int(port)), Handler)
     try:
-        return ThreadingHTTPServer((host.strip("[]"), int(port)), Handler)
+        return ThreadingHTTPServer((host, int(port)), Handler)
     except OSError as error:
         raise UnavailableError(f"cannot listen on {listen}: {error.strerror or error}") from error

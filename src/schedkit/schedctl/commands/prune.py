@@ -25,6 +25,7 @@ from schedkit.schedctl.session import Session
 def command(session: Session, dry_run: bool) -> None:
     """Remove the schedulers' images that no container uses, from all runtimes.
 
+    The image of the enabled scheduler is kept, but not older versions of it, which `schedctl update` leaves behind.
     Other images are never removed: `schedctl images --help` tells you which images are schedulers'.
     """
     session.require_root("prune")

@@ -27,7 +27,7 @@ from schedkit.schedctl.session import Session
 def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
     """Remove schedulers' images from all runtimes: all versions of NAME, one IMAGE, or one ID.
 
-    An image that a container uses is kept, and the exit code is 1.
+    An image that a container or the enabled scheduler uses is kept, and the exit code is 1.
     """
     session.require_root("rmi")
     kept = gather(session)

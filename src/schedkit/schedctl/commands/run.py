@@ -71,8 +71,8 @@ def command(
     if attach and options["restart"] != "no":
         raise UsageError("--attach ends with the scheduler, --restart does not", hint="choose one of the two")
     order = parse_order(name, args, wait=not no_wait, **options)
-    session.require_root("run")
     session.check_known(name)
+    session.require_root("run")
     check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)

@@ -40,8 +40,8 @@ def command(session: Session, /, name: str, args: tuple[str, ...], dry_run: bool
     from schedkit.host.switch import check_switch, switch
 
     order = parse_order(name, args, **options)
-    session.require_root("switch")
     session.check_known(name)
+    session.require_root("switch")
     check_restart(session, order)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)

@@ -6,15 +6,18 @@ import click
 
 from schedkit.schedctl.commands.switch import describe_switched, switched_fields
 from schedkit.schedctl.durations import duration_option
+from schedkit.schedctl.enable_line import format_enable
 from schedkit.schedctl.lasting import check_systemd, find_program
 from schedkit.schedctl.modes import apply_mode
-from schedkit.schedctl.options import output_option, pass_session
+from schedkit.schedctl.options import output_option, pass_session, read_flags
 from schedkit.schedctl.output import format_span
 from schedkit.schedctl.planning import dry_run_option, plan_start, show_plan
 from schedkit.schedctl.requests import RequestCommand, make_request, parse_order, request_options
 from schedkit.schedctl.session import Session
 from schedkit.schedctl.show_lasting import trial_fields
 from schedkit.schedctl.verification import check_trust_policy, make_verify
+
+_WITHOUT_SYSTEMD = "use `schedctl switch NAME`, and `schedctl stop` to go back to the kernel's own scheduler"
 
 
 @click.command(
@@ -46,12 +49,13 @@ def command(
     from schedkit.host.units import TRIAL
 
     order = parse_order(name, args, **options)
-    session.require_root("trial")
     session.check_known(name)
-    check_systemd(session, "schedctl trial", hint="without it, stop the scheduler yourself: schedctl run NAME")
+    session.require_root("trial")
+    check_systemd(session, "schedctl trial", hint=_WITHOUT_SYSTEMD)
     check_trial(session.machine)
     check_trust_policy(session.settings)
     check_kernel(session.machine, name)
+    enable = format_enable(order, read_flags(click.get_current_context()))
     order = apply_mode(session, order)
     host = session.host
     replaced = check_switch(host, name)
@@ -62,7 +66,7 @@ def command(
         last = f"have {TRIAL} go back to {back} after {format_span(seconds)}, unless `schedctl keep` comes in time"
         show_plan(session, plan_start(session, request, verify, replaced, and_back=True).add(last))
         return
-    switched, trial = begin_trial(host, request, verify, seconds, find_program())
+    switched, trial = begin_trial(host, request, verify, seconds, find_program(), command=enable)
     session.output.show(
         lambda: {**switched_fields(switched, request.scheduler), "trial": trial_fields(trial)},
         lambda: (

@@ -1,4 +1,4 @@
-"""Write what follows from the program: python -m schedkit.schedctl.reference [--check].
+"""Write what follows from the program: python -m website.reference [--check].
 
 docs/schedctl/reference.md and json.md, docs/exit-codes.md, and help_text.py, the help as a terminal shows it.
 """
@@ -18,7 +18,7 @@ FOLDER = Path("docs/schedctl")
 EXIT_CODES = Path("docs/exit-codes.md")
 HELP_TEXT = Path("src/schedkit/schedctl/help_text.py")
 WIDTH = 100
-HOW = "<!-- Written by `python -m schedkit.schedctl.reference`: change the program, then run that. -->"
+HOW = "<!-- Written by `python -m website.reference`: change the program, then run that. -->"
 
 
 def render_reference() -> str:
@@ -84,7 +84,7 @@ def render_exit_codes() -> str:
 def render_help() -> str:
     """The help of schedctl itself, as a module."""
     text = _help(schedctl, "schedctl", HELP_COLUMNS - 2)  # click leaves two free
-    about = "The help of schedctl on a terminal of 80 columns; written by `python -m schedkit.schedctl.reference`."
+    about = "The help of schedctl on a terminal of 80 columns; written by `python -m website.reference`."
     return f'"""{about}"""\n\nTEXT = """\\\n{text}\n"""\n'
 
 
@@ -125,7 +125,7 @@ def main() -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
     if stale and "--check" in sys.argv:
-        print(f"error: not current: {', '.join(stale)}\nhint: python -m schedkit.schedctl.reference", file=sys.stderr)
+        print(f"error: not current: {', '.join(stale)}\nhint: python -m website.reference", file=sys.stderr)
         return 1
     return 0
 
