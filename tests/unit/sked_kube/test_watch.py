@@ -48,7 +48,8 @@ def error(code: int, reason: str) -> bytes:
 class Watched:
     """A server of things: each watch is played by the next of the given functions, the last one stays open.
 
-    It has come to any version that it is asked about, unless `behind` says otherwise, once for each answer in it.
+    It has come to any version that it is asked about, and has every object by its name, unless `behind` says otherwise,
+    once for each answer in it.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Watched:
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("limit") == "1" and "resourceVersionMatch" in request.query:
             self.checks.append(request.query["resourceVersion"])
-            return self._behind.pop(0) if self._behind else web.json_response({"metadata": {}, "items": []})
+            name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
+            known = [json.loads(line("", name, 1))["object"]] if name else []
+            return self._behind.pop(0) if self._behind else web.json_response({"metadata": {}, "items": known})
         self.queries.append(dict(request.query))
         if "watch" not in request.query:
             page = self._pages[request.query.get("continue", "")]
@@ -176,17 +179,15 @@ async def test_server_that_is_behind_after_it_lost_its_history_is_read_anew() ->
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     body = {"kind": "Status", "status": "Failure", "code": 504, "reason": "Timeout", "details": {"causes": [cause]}}
     behind = [web.json_response(body, status=504)]
-    lost = status(500, "InternalError", "etcd is away")
     restored = line("ADDED", "b", 1, 5) + end_of_beginning(1)
-    server = Watched(act(BEGINNING), lost, act(restored), behind=behind)
+    server = Watched(act(BEGINNING), act(restored), behind=behind)
     async with informed(server) as (informer, told):
         await until(lambda: len(told) >= 4)
         assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
         assert len(informer.store) == 1
-    assert server.checks == ["2"], "asked before it is watched on from there"
-    beginning, first, again = server.queries[:3]
-    assert (beginning.get("sendInitialEvents"), first.get("resourceVersion")) == ("true", "2")
-    assert (again.get("sendInitialEvents"), again.get("resourceVersion")) == ("true", None)
+    assert server.checks[0] == "2", "asked before it is watched on from there"
+    assert [query.get("sendInitialEvents") for query in server.queries[:2]] == ["true", "true"]
+    assert [query.get("resourceVersion") for query in server.queries[:2]] == [None, None]
 
 
 async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
@@ -197,6 +198,28 @@ async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
         assert told == ["->a0", "->b0", "->c0"]
     assert server.checks[0] == "2"
     assert server.queries[2]["resourceVersion"] == "2"
+
+
+@pytest.mark.parametrize("uid", ["other", None])
+async def test_server_with_another_history_that_is_as_long_is_read_anew(uid: str | None) -> None:
+    """etcd was lost, and what was written since has reached our version before we are back."""
+    other = {"metadata": {"name": "a", "namespace": "n", "uid": uid, "resourceVersion": "1"}}
+    behind = [web.json_response({"metadata": {}, "items": [other] if uid else []})]
+    server = Watched(act(BEGINNING), act(line("ADDED", "b", 7, 5) + end_of_beginning(9)), behind=behind)
+    async with informed(server) as (informer, told):
+        await until(lambda: len(told) >= 4)
+        assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
+        assert len(informer.store) == 1
+    assert [query.get("resourceVersion") for query in server.queries[:2]] == [None, None]
+
+
+async def test_what_came_while_nothing_was_there_is_read() -> None:
+    new = json.loads(line("", "c", 3))["object"]
+    behind = [web.json_response({"metadata": {}, "items": [new]})]
+    server = Watched(act(end_of_beginning(2)), act(line("ADDED", "c", 3) + end_of_beginning(3)), behind=behind)
+    async with informed(server) as (_, told):
+        await until(lambda: told)
+        assert told == ["->c0"]
 
 
 async def test_server_without_watch_list_is_listed_in_pages() -> None:

@@ -54,6 +54,10 @@ class QuietError(SchedkitError):
     """A WatchList began and went quiet before its end."""
 
 
+class OtherHistoryError(SchedkitError):
+    """The server does not continue what we saw: one more read of everything tells what is there."""
+
+
 @dataclass(frozen=True)
 class Unreadable:
     """An object that is there and does not fit its projection."""
@@ -111,7 +115,6 @@ class Stream(Generic[Item]):
         self._page_size = page_size
         self._sleep = sleep
         self._version = ""  # where to go on; empty: from the beginning
-        self._doubtful = False  # whether the server may have forgotten more than we have
         self._seen: set[Key] = set()  # since that beginning
         self._backoff = Backoff(RECONNECT_BASE_SECONDS, RECONNECT_CAP_SECONDS)
 
@@ -127,13 +130,12 @@ class Stream(Generic[Item]):
                 else:
                     await self._list()
                     continue
-            except ApiExpiredError as error:
+            except (ApiExpiredError, OtherHistoryError) as error:
                 self._log("history is gone; reading everything again", error)
                 self._version = ""
             except SchedkitError as error:
                 self._log("watch interrupted" if self._was_reached(error) else "API server not reached yet", error)
                 self._count_denial(error)
-                self._doubtful = True
                 self._failures += 1
                 if self._is_hopeless(error):
                     self._version = ""
@@ -156,15 +158,25 @@ class Stream(Generic[Item]):
             self._fall_back("the server does not mark the end of its WatchList")
 
     async def _watch(self) -> None:
-        if self._doubtful:
-            await self._check_version()
+        await self._check_history()
         await self._read_stream({"resourceVersion": self._version})
 
-    async def _check_version(self) -> None:
-        """Ask whether the server is as far as we are: where etcd was lost or restored, a watch would wait forever."""
+    async def _check_history(self) -> None:
+        """Ask whether the server is as far as we are, and has an object that we have, or none where we have none.
+
+        Where etcd was lost or restored, a watch from our version would wait forever, or miss what came before it.
+        """
+        ours = (item.metadata for item in self._copy.store)
+        known = next((one for one in ours if self._namespace in ("", one.namespace)), None)
         query = {**self._query, "resourceVersion": self._version, "resourceVersionMatch": "NotOlderThan"}
-        await self._client.fetch_page(self._resource, namespace=self._namespace, query=query, limit=1)
-        self._doubtful = False
+        namespace = self._namespace
+        if known:
+            selectors = filter(None, (query.get("fieldSelector"), f"metadata.name={known.name}"))
+            query["fieldSelector"], namespace = ",".join(selectors), known.namespace
+        page = await self._client.fetch_page(self._resource, namespace=namespace, query=query, limit=1)
+        there = [decode(raw, Object).metadata.uid for raw in page.items or []]
+        if there != ([known.uid] if known else []):
+            raise OtherHistoryError(f"watch {self._resource.plural}: the server has other objects than before")
 
     async def _list(self) -> None:
         """Page by page; when the pages' version expires under way, everything in one piece."""
@@ -264,7 +276,6 @@ class Stream(Generic[Item]):
             self._copy.remove(key)
         self._seen = set()
         self._version = version
-        self._doubtful = False
         self._recovered()
         if not self.synced.is_set():
             self.synced.set()
