@@ -92,10 +92,16 @@ def test_enabled_scheduler_is_there_after_a_reboot_without_its_registry_and_afte
     document = schedctl.read("enable scx_fifo")
     assert document["enabled"]["verified"].startswith("key SHA256:")
     assert machine.run("systemd-analyze verify schedkit.service 2>&1", timeout=SECONDS).stdout == ""
+    schedctl.run(
+        "trial scx_fifo2 --for 1h"
+    )  # a reboot ends a trial: back to what is enabled, and nothing is left of it
+    assert read_slot(machine) == Slot("enabled", FIFO2)
     machine.run("systemctl disable lab-registry.service", timeout=SECONDS)
     reboot(machine)
     assert machine.run("systemctl is-active lab-registry.service || true").stdout.strip() == "inactive"
     wait_for_slot(machine, Slot("enabled", FIFO))
+    assert [one["name"] for one in schedctl.read("status")["managed"]] == ["scx_fifo"]
+    assert len(machine.run("ctr -n schedkit containers ls -q").stdout.split()) == 1
     for number in range(2, 12):
         machine.run("systemctl reset-failed schedkit.service")  # a person who kills so often is not to reach the limit
         machine.run("kill -9 $(pgrep -x scx_fifo)")

@@ -68,11 +68,11 @@ def choose_removable(images: Sequence[KeptImage]) -> tuple[list[LocalImage], lis
     return [one.image for one in images if not one.used_by], failed
 
 
-def remove_images(host: Host, images: Sequence[KeptImage]) -> tuple[list[LocalImage], list[NotRemoved]]:
-    """Each, whatever becomes of the others."""
+def remove_images(host: Host, choose: Callable[[], Sequence[KeptImage]]) -> tuple[list[LocalImage], list[NotRemoved]]:
+    """Each that is chosen, whatever becomes of the others."""
     removed: list[LocalImage] = []
-    removable, failed = choose_removable(images)
-    with hold_lock(host.machine.lock):  # nobody pulls or creates meanwhile
+    with hold_lock(host.machine.lock):  # chosen under it, too: a container that another command creates is seen
+        removable, failed = choose_removable(choose())
         for image in removable:
             host.progress.step(f"removing {describe(image)} from {image.driver}")
             try:

@@ -201,6 +201,18 @@ def go_back(host: Host, mark: str, note: Note, *, why: str = "", log: KernelLog 
     return trial
 
 
+def remove_leftovers(host: Host) -> None:
+    """Remove the ended containers of trials that are over: a reboot ends a trial, and nobody removes its container."""
+    with hold_lock(host.machine.lock, patience=_LOCK_SECONDS):
+        trial = read_trial(host.machine)
+        if isinstance(trial, Unknown) or (trial and trial.is_under_way):
+            return
+        for one in host.runtimes.fetch_containers():
+            if Label.TRIAL in one.labels and one.state in (ContainerState.CREATED, ContainerState.EXITED):
+                host.progress.step(f"removing {one.name}, left over from a trial")
+                containers.discard(host.runtimes.find(one), one.id, host.progress)
+
+
 def _observe(host: Host, trial: Trial) -> Observed:
     """What is there; UnavailableError unless those that matter can be asked: what is unknown is not gone."""
     observed = observe(host.machine, host.runtimes)

@@ -23,6 +23,7 @@ from schedkit.host.trial import (
     go_back,
     keep,
     keep_if_on_trial,
+    remove_leftovers,
     require_trial,
     watch_trial,
 )
@@ -314,24 +315,25 @@ def test_one_that_is_enabled_while_on_trial_is_kept(world: World, systemd: FakeS
 def test_restarted_one_stays_on_trial(
     world: World, systemd: FakeSystemd, old: Container, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial = begin(world, 1.0)
+    trial = begin(world)
     original = trials._wait
     waits: list[float] = []
 
     def wait(*arguments: Any) -> bool:
         waits.append(trial.left)
-        if len(waits) == 1:  # another schedctl restarts it
-            (new,) = [one for one in world.runtime.fetch_containers() if one.name == "scx_new"]
-            holder = world.kernel.holder
-            world.kernel.detach()
-            world.kernel.attach("ops_scx_new", holder)
-            assert new.state is ContainerState.RUNNING
+        if len(waits) == 2:
+            return True  # the time is over
+        (new,) = [one for one in world.runtime.fetch_containers() if one.name == "scx_new"]
+        holder = world.kernel.holder
+        world.kernel.detach()  # another schedctl restarts it
+        world.kernel.attach("ops_scx_new", holder)
+        assert new.state is ContainerState.RUNNING
         return original(*arguments)
 
     monkeypatch.setattr(trials, "_wait", wait)
     watch_trial(world.host, notes.append)
     assert len(waits) == 2
-    assert notes[-1].startswith("scx_new: its 1 s are over")
+    assert notes[-1].startswith("scx_new: its 600 s are over")
 
 
 def test_noted_trial_is_read_back(world: World) -> None:
@@ -390,3 +392,30 @@ def test_why_another_trial_ended_is_not_told_of_this_one(world: World, systemd: 
     unread = read_trial(world.machine)
     assert isinstance(unread, Trial)
     assert isinstance(unread.why, Unknown)
+
+
+def test_reboot_leaves_a_container_of_the_trial_that_the_next_start_removes(
+    world: World, systemd: FakeSystemd, old: Container
+) -> None:
+    begin(world)
+    remove_leftovers(world.host)
+    assert set(names(world)) == {"scx_old", "scx_new"}  # what is under way is nobody's leftover
+    eject(world)
+    trial_state.forget_trial(world.machine)  # its file is in a folder that a reboot empties
+    remove_leftovers(world.host)
+    assert names(world) == {"scx_old": "exited"}
+
+
+def test_container_of_a_trial_that_was_kept_stays_as_long_as_it_runs(world: World, systemd: FakeSystemd) -> None:
+    begin(world)
+    keep(world.host)
+    remove_leftovers(world.host)
+    assert names(world) == {"scx_new": "running"}
+
+
+def test_nothing_is_removed_where_a_trial_cannot_be_read(world: World, systemd: FakeSystemd, old: Container) -> None:
+    begin(world)
+    eject(world)
+    (world.machine.lock.parent / trial_state.FILE).write_text("{")
+    remove_leftovers(world.host)
+    assert set(names(world)) == {"scx_old", "scx_new"}

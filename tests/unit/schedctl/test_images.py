@@ -1,6 +1,8 @@
 """What is kept here, and away with it; tests/integration/runtimes/test_images.py does it in real runtimes."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,23 @@ def test_images_lists_schedulers_and_who_uses_them(images: FakeRuntime) -> None:
     assert [line.split()[0] for line in lines[1:]] == [f"{LAVD}:1.0", f"{RUSTY}:latest", "localhost/mine:v1"]
     assert lines[2].split()[-1] == "scx_rusty"
     assert len(read("images")["images"]) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("words", [("prune",), ("rmi", "scx_lavd")])
+def test_image_is_kept_whose_container_was_created_before_the_lock_was_free(
+    images: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Another command held the lock: what it made is seen."""
+
+    @contextmanager
+    def wait(_: Path) -> Iterator[None]:
+        made = make_container(name="scx_lavd", labels={"org.schedkit.manifest": OTHER})
+        monkeypatch.setattr("schedkit.runtimes.view.Runtimes.fetch_containers", lambda self: [made])
+        yield
+
+    monkeypatch.setattr("schedkit.host.local_images.hold_lock", wait)
+    make_runner().invoke(schedctl, list(words))
+    assert f"{LAVD}:1.0" not in [name for one in images.removed for name in one.names]
 
 
 def test_ids_alone_are_one_a_line(images: FakeRuntime) -> None:

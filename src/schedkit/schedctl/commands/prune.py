@@ -2,7 +2,7 @@
 
 import click
 
-from schedkit.host.local_images import NotRemoved, describe, remove_images
+from schedkit.host.local_images import KeptImage, choose_removable, describe, remove_images
 from schedkit.runtimes.local_image import ImageInUseError
 from schedkit.schedctl.kept_images import gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
@@ -29,11 +29,11 @@ def command(session: Session, dry_run: bool) -> None:
     Other images are never removed: `schedctl images --help` tells you which images are schedulers'.
     """
     session.require_root("prune")
-    unused = [one for one in gather(session).images if not one.used_by]
-    removed = [one.image for one in unused]
-    failed: list[NotRemoved] = []
-    if not dry_run:
-        removed, failed = remove_images(session.host, unused)
+
+    def choose() -> list[KeptImage]:
+        return [one for one in gather(session).images if not one.used_by]
+
+    removed, failed = choose_removable(choose()) if dry_run else remove_images(session.host, choose)
     freed = sum(one.size or 0 for one in removed)
     verb = "would be removed" if dry_run else "is removed"
     session.output.show(

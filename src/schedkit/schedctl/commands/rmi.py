@@ -30,11 +30,15 @@ def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
     An image that a container or the enabled scheduler uses is kept, and the exit code is 1.
     """
     session.require_root("rmi")
-    kept = gather(session)
-    wanted: list[KeptImage] = []
-    for word in words:
-        wanted += [one for one in _find(session, kept, word) if one not in wanted]
-    removed, failed = choose_removable(wanted) if dry_run else remove_images(session.host, wanted)
+
+    def choose() -> list[KeptImage]:
+        kept = gather(session)
+        wanted: list[KeptImage] = []
+        for word in words:
+            wanted += [one for one in _find(session, kept, word) if one not in wanted]
+        return wanted
+
+    removed, failed = choose_removable(choose()) if dry_run else remove_images(session.host, choose)
     verb = "would be removed" if dry_run else "is removed"
     session.output.show(
         lambda: {"removed": [image_fields(one) for one in removed], "dry_run": dry_run},

@@ -35,6 +35,7 @@ def _run(session: Session, unit: str) -> int:
     from schedkit.host.model import parse_restart
     from schedkit.host.preparing import check_kernel
     from schedkit.host.run import check_run, remove_unattached, run
+    from schedkit.host.trial import remove_leftovers
     from schedkit.host.units import ENABLED, read_choice
     from schedkit.kernel.state import read_state
     from schedkit.schedctl.lasting import recall_request, use_choice
@@ -58,6 +59,7 @@ def _run(session: Session, unit: str) -> int:
         return follow_logs(session, same.container, ops if isinstance(ops, str) else None, tail=TAIL, lasting=lasting)
     if same:
         remove_unattached(host, same)
+    remove_leftovers(host)
     check_run(host, choice.scheduler)
     request, verify = recall_request(session, choice)
     attached = run(host, request, verify)
