@@ -226,16 +226,33 @@ def restart_api_server(cluster: Cluster) -> None:
     cluster.start_component(API_SERVER)
 
 
-async def test_wiped_cluster_is_an_empty_one(cluster: Cluster) -> None:
-    """Versions start over; one from before means nothing any more."""
-    namespace = make_namespace(cluster, "wiped")
-    cluster.kubectl("create", "configmap", "lost", "-n", namespace)
+@pytest.mark.parametrize("name", ["behind", "passed"])
+async def test_wiped_cluster_is_an_empty_one(cluster: Cluster, name: str) -> None:
+    """Versions start over; one from before means nothing any more, whether the new ones have reached it or not."""
+    namespace = make_namespace(cluster, name)
+    gone_on = asyncio.Event()
+
+    async def sleep(seconds: float) -> None:
+        await gone_on.wait()
+        await asyncio.sleep(seconds)
 
     async with connect(cluster) as client:
-        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+
+        async def write(name: str, times: int) -> int:
+            body = config_map(name, namespace, v="0")
+            last = await client.create(CONFIG_MAPS, ConfigMap, body, namespace=namespace)
+            for number in range(times):
+                patch = {"data": {"v": str(number)}}
+                last = await client.patch(CONFIG_MAPS, ConfigMap, name, patch, namespace=namespace)
+            return int(last.metadata.resource_version)
+
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], sleep=sleep)
         async with running(informer.run()):
+            before = await write("lost", 200 if name == "behind" else 1)
             await until(lambda: "lost" in data_of(informer))
             await asyncio.to_thread(cluster.wipe_etcd)
             await asyncio.to_thread(cluster.kubectl, "create", "namespace", namespace)
-            await asyncio.to_thread(cluster.kubectl, "create", "configmap", "found", "-n", namespace)
+            after = await write("found", 1 if name == "behind" else before)
+            assert (after < before) == (name == "behind")
+            gone_on.set()
             await until(lambda: set(data_of(informer)) == {"found"})
