@@ -4,6 +4,7 @@ The operator is a process of this host, with the identity of the installed one a
 take most of the time. test_sked.py has it run from its image on a node.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from lab.session import NODE
 from lab.sked_deploy import MANAGER, NAMESPACE, install_sked
 from lab.sked_image import TAG, build_sked
 from lab.store import Store
-from lab.waiting import wait_for
+from lab.waiting import NotYetError, wait_for
 from tests.e2e.conftest import ATTACH_SECONDS, join_impatient, read_slot, wait_attached, wait_detached
 from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import (
@@ -27,6 +28,7 @@ from tests.integration.sked_controller.operator import (
     apply,
     condition,
     fetch,
+    fetch_slots,
     has,
     make_schedext,
     wait_object,
@@ -98,19 +100,98 @@ def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
     return check
 
 
-def roll_out(
-    cluster: Cluster, sched: str, phase: str, args: Sequence[str] = (), *, timeout: int = 120
-) -> dict[str, Any]:
-    """Ask for an image by a rollout whose first step is the canary, and wait for a phase; how the rollout stands."""
+def ask(cluster: Cluster, sched: str, args: Sequence[str] = (), *, timeout: int = 120) -> None:
+    """Ask for an image by a rollout whose first step is the canary."""
     rollout = CANARY | QUICK | {"attachTimeoutSeconds": timeout}
     apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=rollout))
-    found = wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4)
-    stands: dict[str, Any] = found["status"]["pools"][0]["rollout"]
+
+
+def wait_phase(cluster: Cluster, phase: str) -> dict[str, Any]:
+    """Until the rollout is in a phase; how it stands."""
+    return read_rollout(wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4))
+
+
+def read_rollout(resource: dict[str, Any] | None) -> dict[str, Any]:
+    assert resource
+    stands: dict[str, Any] = resource["status"]["pools"][0]["rollout"]
     return stands
 
 
+def roll_out(cluster: Cluster, sched: str, phase: str) -> dict[str, Any]:
+    ask(cluster, sched)
+    return wait_phase(cluster, phase)
+
+
 def find_uids(cluster: Cluster) -> dict[str, str]:
-    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in fetch_pods(cluster)}
+    """The pods that are to stay, by node."""
+    pods = (pod for pod in fetch_pods(cluster) if "deletionTimestamp" not in pod["metadata"])
+    return {pod["spec"]["nodeName"]: pod["metadata"]["uid"] for pod in pods}
+
+
+def find_attachments(cluster: Cluster) -> dict[str, tuple[str, int | None]]:
+    """The attachment that each node's kernel has or had last: its boot, and its number in that boot."""
+    reports = {report["metadata"]["name"]: report["status"] for report in read_objects(cluster, "schedextnode")}
+    return {name: (status["kernel"]["bootID"], status["slot"].get("enableSeq")) for name, status in reports.items()}
+
+
+def kill_at(cluster: Cluster, operator: Operator, phase: str, node: str, revision: str) -> None:
+    """Kill the operator when the rollout is in a phase and a node's label names one of its revisions; start it again.
+
+    `revision` is the field of the status that has its name; empty: whatever the label says. What the API server has
+    when the operator is gone, and nobody writes any more, proves that it was killed there.
+    """
+
+    def look() -> bool:
+        resource = fetch(cluster, "schedext", "rolled")
+        if resource is None or not has_phase(phase)(resource):
+            raise NotYetError(str(resource and resource.get("status", {}).get("rollout")))
+        slot = fetch_slots(cluster).get(node, "")
+        if revision and slot != f"default.{read_rollout(resource).get(revision)}":
+            raise NotYetError(f"{phase}, and {node} has {slot}")
+        return True
+
+    wait_for(f"{phase} with {revision or 'any revision'} on {node}", look, ATTACH_SECONDS * 4)
+    operator.kill()
+    print(f"killed: {phase}, {node} has {fetch_slots(cluster).get(node)}\n{operator.log()[-1500:]}")
+    look()
+    operator.start()  # without a lease, for which it would have to wait 15 seconds each time
+
+
+def kill_at_rest(cluster: Cluster, operator: Operator, phase: str, request: str) -> None:
+    """Kill the operator when a rollout waits or has ended, and start it again: its successor changes nothing.
+
+    `request` is one for which there is nothing to do in this phase.
+    """
+
+    def read() -> tuple[object, ...]:
+        rollout = read_rollout(fetch(cluster, "schedext", "rolled"))
+        stands = [rollout.get(field) for field in ("phase", "step", "currentRevision", "updateRevision")]
+        daemonsets = [found["metadata"] for found in read_objects(cluster, "daemonset", "default")]
+        generations = {metadata["name"]: metadata["generation"] for metadata in daemonsets}
+        return stands, fetch_slots(cluster), generations, find_uids(cluster), find_attachments(cluster)
+
+    wait_looked(cluster, request)
+    before = read()
+    operator.kill()
+    operator.start()
+    wait_looked(cluster, request)
+    assert read() == before
+    wait_phase(cluster, phase)
+
+
+def wait_looked(cluster: Cluster, request: str) -> None:
+    """Until an operator has looked at the rollout, and again at what it did then.
+
+    It notes down each request as handled, when all DaemonSets are as they should be.
+    """
+    for _ in range(2):
+        value = str(time.time_ns())
+        cluster.kubectl("annotate", "--overwrite", "schedext", "rolled", f"sked.schedkit.io/{request}={value}")
+
+        def is_handled(resource: dict[str, Any], value: str = value) -> bool:
+            return bool(read_rollout(resource).get("handled", {}).get(request) == value)
+
+        wait_object(cluster, "schedext", "rolled", is_handled)
 
 
 def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
@@ -123,37 +204,50 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
     roll_out(operated, FIRST, "Complete")
     assert find_uids(operated) == before, "opting in restarts nothing"
 
-    roll_out(operated, SECOND, "Paused")
+    ask(operated, SECOND)
+    kill_at(operated, operator, "Progressing", NODE, "currentRevision")  # the canary has yet to get it
+    wait_phase(operated, "Paused")
     assert read_slot(node).ops == "schedkit_fifo2"
+    kill_at_rest(operated, operator, "Paused", "retry")
     newest: Machine = request.getfixturevalue("newest")
     wait_attached(newest, "schedkit_fifo")
     assert read_slot(newest).ops == "schedkit_fifo", "a node that joins gets the stable one"
-    before = find_uids(operated)
+    before, attached = find_uids(operated), find_attachments(operated)[NODE]
 
-    # The operator is killed while it goes on: its successor knows how far it was.
+    # The operator is killed while it goes on: its successor, which has to wait for the lease, knows how far it was.
     operated.kubectl("annotate", "schedext", "rolled", "sked.schedkit.io/promote=once")
     operator.kill()
-    operator.start(*operator.arguments)
-    done = wait_object(operated, "schedext", "rolled", has_phase("Complete"), seconds=ATTACH_SECONDS * 4)
-    rollout = done["status"]["pools"][0]["rollout"]
+    operator.start("--leader-elect")
+    kill_at(operated, operator, "Progressing", NEWEST.name, "updateRevision")  # the old one leaves, the new one comes
+    rollout = wait_phase(operated, "Complete")
     assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
     assert rollout["nodes"]["attached"] == 2
     assert rollout["gap"]["medianMilliseconds"] > 0
     assert find_uids(operated)[NODE] == before[NODE], "the canary is done"
+    assert find_attachments(operated)[NODE] == attached, "its kernel has had it all the time: one node was without"
     stable, before = rollout["currentRevision"], find_uids(operated)
+    kill_at_rest(operated, operator, "Complete", "retry")
 
     operated.kubectl("label", "node", NODE, "canary-")
     operated.kubectl("label", "node", NEWEST.name, "canary=true")
-    for name, reasons, words, timeout in (
-        ("scx_stall", ["Ejected"], "left the kernel", 120),
+    in_each_phase = [
+        ("Progressing", "currentRevision"),  # it has yet to come
+        ("Progressing", "updateRevision"),  # it is there
+        ("RollingBack", "currentRevision"),  # it has left, and the stable one comes
+    ]
+    for name, reasons, words, timeout, points in (
+        ("scx_stall", ["Ejected"], "left the kernel", 120, [("RollingBack", "")]),
         # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
-        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120),
-        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45),
-        ("absent", ["PullFailed"], "not found", 20),
+        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120, []),
+        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45, in_each_phase),
+        ("absent", ["PullFailed"], "not found", 20, []),
     ):
         args = ["1"] if name == "scx_stall" else []
         untouched = find_uids(operated) if name == "absent" else {NODE: before[NODE]}
-        rollout = roll_out(operated, f"localhost:5000/{name}:v1", "RolledBack", args, timeout=timeout)
+        ask(operated, f"localhost:5000/{name}:v1", args, timeout=timeout)
+        for phase, revision in points:
+            kill_at(operated, operator, phase, NEWEST.name, revision)
+        rollout = wait_phase(operated, "RolledBack")
         failed = rollout["failedRevision"]
         print(f"{name}: {failed}")
         assert failed["node"] == NEWEST.name
@@ -162,6 +256,8 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
         assert rollout["currentRevision"] == stable
         assert (read_slot(newest).ops, read_slot(node).ops) == ("schedkit_fifo2", "schedkit_fifo2")
         assert untouched.items() <= find_uids(operated).items(), "the other node is never touched"
+        assert find_attachments(operated)[NODE] == attached, "and its kernel has had it all the time"
+    kill_at_rest(operated, operator, "RolledBack", "promote")
     stalled = fetch(operated, "schedext", "rolled")
     assert stalled
     assert condition(stalled, "Stalled") == ("True", "RolledBack")

@@ -121,6 +121,23 @@ def test_it_ends_when_its_time_has_run_out() -> None:
     assert note_of(cluster, "n2") == {}
 
 
+def test_it_ends_where_a_person_reserved_the_node_and_the_reservation_stays() -> None:
+    cluster = quarantined(**{"for": "1h"})
+    cluster.label("n2", slot="maintenance")
+    cluster.work()
+    assert note_of(cluster, "n2")
+    cluster.now += timedelta(minutes=61)
+    cluster.look_at_node("n2")
+    cluster.work()
+    assert note_of(cluster, "n2") == {}
+    assert cluster.slots() == {"n2": "maintenance"}
+    cluster.look_at_node("n2")
+    assert not cluster.work()
+    cluster.label("n2", slot=None)
+    cluster.work()
+    assert cluster.on("n2") == ["one"]
+
+
 def test_new_revision_ends_it_and_another_priority_does_not() -> None:
     cluster = quarantined()
     cluster.apply_resource("one", quarantine=ASKED, priority=-1)
@@ -232,17 +249,74 @@ def test_killed_after_the_annotation_and_before_the_report_counting_starts_from_
     assert cluster.slots() == {}
 
 
-def test_ejection_of_a_pod_of_the_old_spec_does_not_count_for_the_new_one() -> None:
+def change_spec(**changes: Any) -> Kernels:
+    """A cluster whose pods are all of the spec before, as nobody has deleted them."""
     on_delete = {"updateStrategy": {"type": "OnDelete"}}
     cluster = attached(quarantine=HOURS, **on_delete)
-    cluster.apply_resource("one", quarantine=HOURS, sched="example.com/scx_rusty:2", **on_delete)
+    cluster.apply_resource("one", quarantine=HOURS, **on_delete, **changes)
     cluster.work()
+    return cluster
+
+
+def name_asked(cluster: Kernels) -> str:
+    """What is asked for by now, as the name of a revision."""
     (claim,) = cluster.known.placement.on("n2")
+    return cluster.known.workloads.name_work(claim)
+
+
+OTHER_SPECS: dict[str, dict[str, Any]] = {
+    "image": {"sched": "example.com/scx_rusty:2"},
+    "arguments": {"args": ["--slice-us", "5000"]},
+    "environment": {"env": [{"name": "RUST_LOG", "value": "debug"}]},
+    "resources": {"resources": {"limits": {"memory": "1Gi"}}},
+}
+
+
+@pytest.mark.parametrize("changes", OTHER_SPECS.values(), ids=OTHER_SPECS)
+def test_ejection_of_a_pod_of_the_old_spec_does_not_count_for_the_new_one(changes: dict[str, Any]) -> None:
+    cluster = change_spec(**changes)
     eject(cluster, "n2", 2)
     counted = cluster.find_report("n2")["ejections"]["revision"]
     assert counted.startswith("one-")
-    assert counted != cluster.known.workloads.name_work(claim)
+    assert counted != name_asked(cluster)
     assert cluster.slots() == {}, "the new one was never ejected"
+
+
+def test_ejection_of_a_pod_of_the_old_spec_does_not_count_where_its_image_cannot_be_pulled_again() -> None:
+    cluster = change_spec(**OTHER_SPECS["arguments"])
+    eject(cluster, "n2", 1, seen=False)
+    pod = cluster.get("pods", "one-n2")
+    (container,) = pod["status"]["containerStatuses"]
+    waits = {"state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    cluster.change("pods", "one-n2", status=pod["status"] | {"containerStatuses": [container | waits]})
+    cluster.work()
+    assert cluster.find_report("n2")["ejections"]["revision"] != name_asked(cluster)
+
+
+def test_ejection_counts_for_a_spec_that_differs_only_in_where_it_runs() -> None:
+    cluster = change_spec(tolerations=[{"operator": "Exists"}])
+    eject(cluster, "n2", 2)
+    assert cluster.find_report("n2")["ejections"]["revision"] == name_asked(cluster)
+    assert cluster.slots() == {"n2": "none"}
+
+
+@pytest.mark.parametrize("status", [(403, "Forbidden"), (404, "NotFound")])
+def test_ejection_counts_where_it_cannot_be_read_what_its_pod_was_made_of(status: tuple[int, str]) -> None:
+    cluster = attached(quarantine=HOURS)
+    cluster.refusals["fetch controllerrevisions"] = refusal(*status)
+    eject(cluster, "n2", 2)
+    assert cluster.slots() == {"n2": "none"}
+
+
+def test_ejection_does_not_count_before_it_is_known_what_its_pod_was_made_of() -> None:
+    cluster = attached(quarantine=HOURS)
+    cluster.refusals["fetch controllerrevisions"] = refusal(503, "Unavailable")
+    eject(cluster, "n2", 1)
+    assert "ejections" not in cluster.find_report("n2")
+    cluster.refusals.clear()
+    cluster = Kernels(cluster)
+    cluster.work()
+    assert len(cluster.find_report("n2")["ejections"]["times"]) == 1
 
 
 def test_revision_of_a_resource_with_the_longest_name_fits_into_the_report() -> None:

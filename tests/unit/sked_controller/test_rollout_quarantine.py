@@ -101,6 +101,72 @@ def test_retry_ends_a_quarantine_that_was_written() -> None:
     assert "none" not in cluster.slots().values()
 
 
+def reserve(cluster: Rolling, node: str, value: str) -> None:
+    """Have a person take a node in quarantine out of sked's hands."""
+    if value == "none":  # sked wrote that already: what it does not remember to have written, a person wrote
+        metadata = cluster.get("nodes", node)["metadata"]
+        kept = {name: text for name, text in metadata["annotations"].items() if name != "sked.schedkit.io/slot"}
+        cluster.change("nodes", node, metadata=metadata | {"annotations": kept})
+    else:
+        cluster.label(node, slot=value)
+    cluster.work()
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["restarted", "running"])
+@pytest.mark.parametrize("value", ["none", "maintenance", "one", "stable"])
+def test_retry_ends_a_quarantine_on_a_node_that_a_person_reserved(value: str, again: bool) -> None:
+    cluster = eject_canary("Pause")
+    value = f"default.{find_revision(cluster, V1)}" if value == "stable" else value
+    reserve(cluster, "n1", value)
+    if again:
+        cluster = Rolling(cluster)
+        cluster.work()
+    assert "sked.schedkit.io/quarantine" in cluster.get("nodes", "n1")["metadata"]["annotations"]
+    cluster.annotate(retry="now")
+    cluster.run_until("Paused")
+    assert "failedRevision" not in cluster.rollout
+    assert "sked.schedkit.io/quarantine" not in cluster.get("nodes", "n1")["metadata"]["annotations"]
+    assert cluster.slots()["n1"] == value, "the reservation stays"
+    assert cluster.images["n2"] == V2, "another node is tried"
+    cluster.label("n1", slot=None)
+    cluster.work()
+    assert "failedRevision" not in cluster.rollout
+    assert cluster.images["n1"] == V1
+    cluster.annotate(promote="now")
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+
+
+def test_node_in_quarantine_that_a_person_reserved_does_not_count_as_failed() -> None:
+    cluster = make_rolling()
+    rollout = QUICK | {"steps": [{"nodes": 2}, {"pause": {}}], "maxUnavailable": 3, "failure": {"maxNodes": 1}}
+    cluster.apply_resource("one", sched=V2, rollout=rollout, quarantine={"afterEjections": 1})
+    cluster.run_until("Paused")
+    eject(cluster, "n1")
+    cluster.work()
+    assert cluster.rollout["nodes"]["failed"] == 1
+    reserve(cluster, "n1", "maintenance")
+    cluster.look("one")
+    cluster.work()
+    assert cluster.rollout["nodes"]["failed"] == 0
+
+
+def test_retry_goes_on_by_itself_when_the_quarantine_of_a_reserved_node_has_ended() -> None:
+    cluster = eject_canary("Pause")
+    reserve(cluster, "n1", "maintenance")
+    cluster.refusals["label n1"] = refusal(503, "Unavailable")
+    cluster.annotate(retry="now")
+    with pytest.raises(Exception, match="503"):
+        cluster.work()
+    cluster.refusals.clear()
+    cluster.look("one")
+    cluster.run()
+    assert cluster.rollout["message"] == "1 node left to bring back before another try"
+    cluster.look_at_node("n1")
+    cluster.work()
+    assert cluster.rollout["phase"] != "RollingBack"
+
+
 def test_operator_that_comes_in_the_middle_of_a_retry_ends_the_quarantine_before_it_goes_on() -> None:
     cluster = eject_canary("Pause")
     cluster.refusals["label n1"] = refusal(503, "Unavailable")

@@ -69,6 +69,7 @@ class World:
         self.logs: dict[str, str | ApiError] = {}  # by pod
         self.theirs: dict[str, Json] = before.theirs if before else {}  # fields of pods that others own, by DaemonSet
         self.templates: dict[str, Json] = before.templates if before else {}  # by hash
+        self._applied: dict[str, Json] = before._applied if before else {}  # by node: the metadata that was sent last
         self.now: datetime = before.now if before else NOW
         self._version: int = before._version if before else 0
         self._queue: deque[Key | str] = deque()  # a node is a string
@@ -300,8 +301,8 @@ class World:
 
     def _label_node(self, name: str, sent: Json) -> Any:
         """Server-side apply to a node: what was applied before and is not sent any more goes."""
-        value = sent["metadata"].get("labels", {}).get(SLOT, "")
-        assert sent["metadata"].get("annotations", {}).get(SLOT, "") == value
+        value = sent["metadata"].get("annotations", {}).get(SLOT, "")
+        label = sent["metadata"].get("labels", {}).get(SLOT)
         assert set(sent) == {"apiVersion", "kind", "metadata"}
         self._note(f"label {name} {value or 'nothing'}", sent)
         node = self.get("nodes", name)
@@ -309,17 +310,22 @@ class World:
         if sent["metadata"]["resourceVersion"] != node["metadata"]["resourceVersion"]:
             raise refusal(409, "Conflict")
         metadata = copy.deepcopy(node["metadata"])
+        assert label in (value or None, metadata["labels"].get(SLOT)), "another label than the annotation says"
         written = dict(metadata.get("annotations", {}))
         for part in ("labels", "annotations"):
-            held = metadata.setdefault(part, {})
+            held, before = metadata.setdefault(part, {}), self._applied.get(name, {}).get(part, {})
             for ours in (SLOT, NEXT, QUARANTINE):
-                if held.get(ours) == written.get(ours):  # what a person wrote since is theirs
+                # What a person wrote since is theirs; what was sent last is not, also without the annotation.
+                if held.get(ours) in (written.get(ours), before.get(ours)):
                     held.pop(ours, None)
             held.update(sent["metadata"].get(part, {}))
+        self._applied[name] = sent["metadata"]
         return msgspec.convert(self.put("nodes", node | {"metadata": metadata}), Object)
 
     async def fetch(self, resource: Resource, type: type[Any], name: str, **_options: Any) -> Any:
         if resource.plural == "controllerrevisions":
+            if error := self.refusals.get("fetch controllerrevisions"):
+                raise error
             data = {"spec": {"template": self.templates[name.rpartition("-")[2]]}}
             return msgspec.convert({"metadata": {"name": name}, "data": data}, type)
         if Key("default", name) not in self.objects[resource.plural]:

@@ -199,17 +199,16 @@ def same_pods(wanted: DaemonSet, seen: DaemonSet) -> bool:
 
 def same_work(wanted: DaemonSet, seen: DaemonSet) -> bool:
     """Whether their pods do the same, wherever they run."""
-    return _read_work(wanted) == _read_work(_without_defaulted_policy(wanted, seen))
+    return read_work(wanted.spec.template) == read_work(_without_defaulted_policy(wanted, seen).spec.template)
 
 
 def name_revision(claim: Claim, wanted: DaemonSet) -> str:
     """A name for a DaemonSet whose pods do this: the claim's, and a hash of what they do."""
-    return f"{claim.name}-{hashlib.sha256(_read_work(wanted)).hexdigest()[:HASH_LENGTH]}"
+    return f"{claim.name}-{hashlib.sha256(read_work(wanted.spec.template)).hexdigest()[:HASH_LENGTH]}"
 
 
-def _read_work(daemonset: DaemonSet) -> bytes:
+def read_work(template: PodTemplate) -> bytes:
     """What pods do, as a value: without where, and without the labels by which their DaemonSet knows them."""
-    template = daemonset.spec.template
     others = tuple(found for found in template.spec.init_containers if found.name != WAIT)
     anywhere = msgspec.structs.replace(
         template.spec, init_containers=others, node_selector={}, affinity=None, tolerations=()

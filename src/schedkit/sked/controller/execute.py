@@ -80,11 +80,13 @@ class Executor:
         self._fence()
         seen = node.metadata
         said = {name: what for name, what in ((SLOT, value), (NEXT, coming)) if what}
+        # Without the annotation it is a person's, even if sked wrote it before: what is not sent would go.
+        kept = {SLOT: seen.labels[SLOT]} if SLOT in seen.labels and SLOT not in seen.annotations else {}
         metadata = ObjectMeta(
             name=seen.name,
             uid=seen.uid,
             resource_version=seen.resource_version,
-            labels=said,
+            labels=kept | said,
             annotations=said | ({QUARANTINE: quarantine} if quarantine else {}),
         )
         body = Applied(NODES.api_version, NODES.kind, metadata)

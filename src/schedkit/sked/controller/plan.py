@@ -24,7 +24,7 @@ from schedkit.sked.controller.daemonsets import (
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
 from schedkit.sked.controller.objects import DaemonSet, Pod
-from schedkit.sked.controller.quarantine import write_note
+from schedkit.sked.controller.quarantine import read_quarantine, write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.rollout_nodes import resolve
 from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_next, read_slot
@@ -229,7 +229,8 @@ def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
     as_it_is = slot == Slot(value, value) and noted and comes_as_said
     write = not as_it_is and _is_ours_to_label(world, name, slot)
     if decision.reserved:  # what a person wrote stays; who waited for the slot does not get it
-        value, write = "", not comes_as_said
+        is_over = note is None and read_quarantine(node) is not None
+        value, write = "", not comes_as_said or (is_over and _is_ours_to_label(world, name, slot))
     return SlotPlan(value, coming, quarantine, write, min(going, default=None))
 
 

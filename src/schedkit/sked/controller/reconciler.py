@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
@@ -14,12 +14,14 @@ from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.crash_logs import CrashLogs
+from schedkit.sked.controller.daemonsets import read_revision
 from schedkit.sked.controller.ejections import find_ejections
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failure_logs import FailureLogs, Unread
 from schedkit.sked.controller.health import Health, examine
 from schedkit.sked.controller.holders import is_told, make_holder_status
 from schedkit.sked.controller.judgements import Change, Judgements
+from schedkit.sked.controller.objects import DaemonSet
 from schedkit.sked.controller.plan import (
     REVISION,
     UNVERIFIED,
@@ -188,10 +190,7 @@ class Reconciler:
     async def _execute_claim(self, plan: ClaimPlan) -> ClaimPlan:
         if plan.seen:
             if plan.unknown:
-                in_use = {pod.metadata.labels.get(REVISION, "") for pod in self._world.workloads.pods_of(plan.seen)}
-                self._revisions.keep(plan.seen.metadata.uid, in_use)
-            for unknown in plan.unknown:
-                self._revisions.ask(plan.seen, unknown)
+                self._look_up(plan.seen, plan.unknown)
             self._wiring.note_refusal(plan.seen)
         for pod in plan.evict:
             await self._executor.evict(pod)
@@ -203,6 +202,21 @@ class Reconciler:
         if left_as_it_was:
             return note_drift(replace(plan, seen=written, apply=None), plan.apply, written)
         return replace(plan, seen=written)
+
+    def _look_up(self, daemonset: DaemonSet, revisions: Iterable[str]) -> None:
+        """Have it found out what pods of a DaemonSet were made of; that wakes us."""
+        in_use = {pod.metadata.labels.get(REVISION, "") for pod in self._world.workloads.pods_of(daemonset)}
+        self._revisions.keep(daemonset.metadata.uid, in_use)
+        for revision in revisions:
+            self._revisions.ask(daemonset, revision)
+
+    def _find_template(self, daemonset: DaemonSet, revision: str) -> bytes | None:
+        """What pods are made of; None: it is being looked up. What cannot be read is taken to be the newest."""
+        key = daemonset.metadata.uid, revision
+        if key in self._revisions.known:
+            return self._revisions.known[key]
+        self._look_up(daemonset, [revision])
+        return read_revision(daemonset.spec.template) if key in self._revisions.unreadable else None
 
     async def _write_status(self, plan: Plan, trouble: Trouble | None) -> Result | None:
         if not self._world.sight.has_looked:
@@ -289,7 +303,7 @@ class Reconciler:
         asked, key, now = resource.spec.quarantine, resource.metadata.key, self._now()
         if asked is None:
             return
-        for found in find_ejections(self._world, resource, healths, changes, now):
+        for found in find_ejections(self._world, resource, healths, changes, self._find_template, now):
             report = self._world.sight.reports.get("", found.node)
             told = report.status.ejections if report else None
             if told and is_of_earlier(told, resource):

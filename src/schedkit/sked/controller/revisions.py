@@ -8,6 +8,7 @@ from schedkit.sked.controller.daemonsets import read_revision
 from schedkit.sked.controller.objects import REVISIONS, ControllerRevision, DaemonSet
 from schedkit.sked.controller.workloads import find_resource
 from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.errors import ApiError, ApiNotFoundError
 from schedkit.sked.kube.objects import Key
 
 NAME_LENGTH = 223  # Kubernetes cuts a DaemonSet's name here, to append the hash
@@ -21,6 +22,7 @@ class RevisionCache:
         self._client = client
         self._wake = wake
         self.known: dict[tuple[str, str], bytes] = {}  # by the DaemonSet's uid and the hash on its pods
+        self.unreadable: set[tuple[str, str]] = set()  # without the right, or gone; it is tried again all the same
         self._asked: set[tuple[str, str]] = set()
         self._waiting: asyncio.Queue[tuple[DaemonSet, str]] = asyncio.Queue()
 
@@ -33,8 +35,10 @@ class RevisionCache:
 
     def keep(self, uid: str, in_use: Collection[str]) -> None:
         """Forget the revisions of a DaemonSet that no pod is of any more."""
-        for key in [key for key in {*self.known, *self._asked} if key[0] == uid and key[1] not in in_use]:
+        keys = {*self.known, *self.unreadable, *self._asked}
+        for key in [key for key in keys if key[0] == uid and key[1] not in in_use]:
             self.known.pop(key, None)
+            self.unreadable.discard(key)
             self._asked.discard(key)
 
     def forget(self, uid: str) -> None:
@@ -50,10 +54,14 @@ class RevisionCache:
                 continue
             try:
                 self.known[key] = await self._fetch(daemonset, revision)
-            except SchedkitError:
+            except SchedkitError as error:
                 # Without the right, or when it is gone, it stays unknown, and so the pods stay as they are.
+                if isinstance(error, ApiNotFoundError) or (isinstance(error, ApiError) and error.is_permanent):
+                    self.unreadable.add(key)
+                    self._tell(daemonset)
                 asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, daemonset, key)
                 continue
+            self.unreadable.discard(key)
             self._tell(daemonset)
 
     def _retry(self, daemonset: DaemonSet, key: tuple[str, str]) -> None:

@@ -96,9 +96,9 @@ class Steering:
         known = read_status(resource, claim)
         pullers = self._find_pullers(revisions)
         progress = read_progress(known, revisions)
-        retried = revisions.target if progress.phase == ROLLING_BACK and not progress.failed else ""
-        places, gaps = self._find_places(claim, revisions, judged, failures, unread, pullers, retried, now)
         requests = read_requests(resource, known, revisions)
+        retried = revisions.target if _is_retry(progress, requests, revisions.target) else ""
+        places, gaps = self._find_places(claim, revisions, judged, failures, unread, pullers, retried, now)
         if not verified and not revisions.chosen:  # what a person goes back to was verified when it was made
             requests = replace(requests, held=True)
         # Of what is not known yet nothing is moved, and neither to what is not there.
@@ -302,14 +302,15 @@ class Steering:
     def _find_quarantined(self, claim: Claim, nodes: Iterable[str], retried: str) -> list[Place]:
         """The nodes where a revision failed so often that they are left without a scheduler.
 
-        Before another try that ends; until it is gone from the node, a successor would take it for a new failure.
+        Before another try that ends; until it is gone from the node, a successor would take it for a new failure, even
+        where a person has reserved the node: as soon as they lift that.
         """
         places, world = [], self._world
         for name in (*world.standing(claim).lost, *(nodes if retried else ())):
             node = world.nodes.get("", name)
-            if node is None or world.decision(name).reserved:
+            if node is None:
                 continue
-            note = world.find_quarantine(node)
+            note = None if world.decision(name).reserved else world.find_quarantine(node)
             if note is None and retried and (written := read_quarantine(node)) and written.revision == retried:
                 note = written
             if note and note.sched_ext == str(claim.owner):
@@ -346,6 +347,13 @@ class Steering:
         gap = summarise_gaps(gaps) if course.progress.current else None
         message = course.message if target else "waits until the image is verified"
         return msgspec.structs.replace(tell_progress(course.progress, message), nodes=nodes, gap=gap)
+
+
+def _is_retry(progress: Progress, requests: Requests, target: str) -> bool:
+    """Whether a person wants another try, and what was tried before is being brought back, or is about to be."""
+    if progress.failed:
+        return requests.retry and progress.failed.revision == target
+    return progress.phase == ROLLING_BACK
 
 
 def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset[str], now: datetime) -> Place:

@@ -228,7 +228,8 @@ class Wiring:
             world.see_quarantine(new)
         if not changed and not is_other and old and new and not self._may_matter(old, new):
             return
-        if changed or is_other:  # how many nodes there are, and how they are, is in the status
+        is_lifted = old is not None and new is not None and _quarantine(old) != _quarantine(new)
+        if changed or is_other or is_lifted:  # how many nodes there are, and how they are, is in the status
             for owner in before | {claim.owner for claim in world.placement.on(name)}:
                 self._wake_soon(owner)
         if is_other and world.is_complete:

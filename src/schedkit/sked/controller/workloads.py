@@ -155,6 +155,11 @@ class Workloads:
     def pods_of(self, daemonset: DaemonSet) -> list[Pod]:
         return self._pods.find(CONTROLLER, daemonset.metadata.uid)
 
+    def find_pod(self, daemonset: DaemonSet, node: str) -> Pod | None:
+        """The pod of a DaemonSet that is on a node, and is to stay."""
+        pods = (pod for pod in self._pods.find(NODE, node) if not pod.metadata.deletion_timestamp)
+        return next((pod for pod in pods if _read_owner(pod) == daemonset.metadata.uid), None)
+
     def find_left_over(self, daemonset: Key) -> list[Pod]:
         """The pods of a DaemonSet of this name that is gone: the garbage collector removes them."""
         seen = self._daemonsets.get(*daemonset)
