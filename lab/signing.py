@@ -100,6 +100,12 @@ class Cosign:
         """Sign `registry/name@digest` in a registry on loopback."""
         self._write("sign", image, options)
 
+    def sign_file(self, path: Path, *options: str | Path) -> Path:
+        """Sign a file; its bundle is written beside it, in the one format that both series share."""
+        bundle = path.with_name(f"{path.name}.sigstore.json")
+        self._must("sign-blob", "--yes", "--new-bundle-format", "--bundle", bundle, *self._by_flags(options), path)
+        return bundle
+
     def attest(self, image: str, predicate: Json, *options: str | Path) -> None:
         """Put a signed statement about an image beside it, which is not a signature of it."""
         path = self._folder / "predicate.json"
@@ -119,8 +125,11 @@ class Cosign:
         return (*question, "--trusted-root", root, image), {}
 
     def _write(self, command: str, image: str, options: Options) -> None:
-        by_flags = () if self.series == "v2" or "--signing-config" in options else (BY_FLAGS,)
-        self._must(command, "--yes", "--allow-http-registry", *by_flags, *options, image)
+        self._must(command, "--yes", "--allow-http-registry", *self._by_flags(options), image)
+
+    def _by_flags(self, options: Options) -> Options:
+        """The options, and that they name the services, where a series has to be told."""
+        return options if self.series == "v2" or "--signing-config" in options else (BY_FLAGS, *options)
 
     def _must(self, *arguments: str | Path) -> None:
         done = self.run(*arguments)

@@ -34,18 +34,20 @@ MEANINGS = {
         "The image was not verified on this machine before, and `--offline` is set. `kubectl scx verify`: sked has "
         "not verified it, or verifies nothing."
     ),
-    ExitCode.UNSIGNED: "The image is not signed.",
-    ExitCode.UNTRUSTED: "The image is signed, but not by those whom the trust policy requires, or by too few of them.",
+    ExitCode.UNSIGNED: "The image, or the project's catalog, is not signed.",
+    ExitCode.UNTRUSTED: (
+        "The image or catalog is signed, but not by those whom the trust policy requires, or by too few of them."
+    ),
     ExitCode.EXPIRED: (
-        "A certificate, or its authority, was not valid when the image was signed. `--allow-unsigned` does not "
-        "override it."
+        "A certificate, or its authority, was not valid when the image or catalog was signed. `--allow-unsigned` does "
+        "not override it."
     ),
     ExitCode.NO_LOG_ENTRY: (
         "No trusted transparency log has the signature, and the trust policy requires one. `--allow-unsigned` "
         "does not override it."
     ),
     ExitCode.BAD_SIGNATURE: (
-        "The signature is broken, or belongs to another image. `--allow-unsigned` does not override it."
+        "The signature is broken, or belongs to another image or catalog. `--allow-unsigned` does not override it."
     ),
     ExitCode.USAGE: "The command line is wrong.",
     ExitCode.BAD_DATA: "Invalid data: a corrupt file, a wrong digest, an invalid response.",

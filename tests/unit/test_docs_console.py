@@ -18,6 +18,7 @@ import yaml
 
 from schedkit.errors import UsageError
 from schedkit.schedctl.group import schedctl
+from schedkit.schedctl.verification import CATALOG_REPOSITORY
 from schedkit.sked import verifying
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.cli import sked
@@ -223,7 +224,7 @@ def test_every_value_that_is_set_with_helm_exists() -> None:
 def is_published(image: str) -> bool:
     """Whether the catalog has it, or its name says that it is an example."""
     name = re.sub(r"(?::[\w.…-]+)?(?:@sha256:.*)?$", "", image)
-    known = {entry["imageURI"] for entry in CATALOG.values()} | {OPERATOR}
+    known = {entry["imageURI"] for entry in CATALOG.values()} | {OPERATOR, CATALOG_REPOSITORY}
     return name in known or bool(EXAMPLE.match(image)) or image.startswith(BASES)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UsageError
 from schedkit.images.catalog_document import LARGEST, CatalogEntry, parse_catalog
-from schedkit.images.catalog_remote import PUBLISHED, fetch_copy, read_copy, write_copy
+from schedkit.images.catalog_remote import PUBLISHED, CheckSignature, fetch_copy, read_copy, write_copy
 from schedkit.images.reference import DEFAULT_TAG, Reference, is_url, parse_reference
 from schedkit.images.settings import DEFAULTS, RegistrySettings
 
@@ -71,14 +71,19 @@ def load_catalog(
     return Catalog(dict(sorted((ours | entries).items())), tuple(warnings))
 
 
-def update_catalogs(sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS) -> list[str]:
-    """Fetch all URLs again (ETag) and tell what changed; a bad answer is refused and the last good copy stays."""
+def update_catalogs(
+    sources: Sequence[str], cache: Path, settings: RegistrySettings = DEFAULTS, *, check_signature: CheckSignature
+) -> list[str]:
+    """Fetch all URLs again (ETag) and tell what changed; a bad answer is refused and the last good copy stays.
+
+    The published one must pass `check_signature`, unless it is pinned. Others are as good as the user's word for them.
+    """
     told: list[str] = []
     failed: list[SchedkitError] = []
     for url in filter(is_url, sources):
         known = read_copy(url, cache)
         try:
-            copy = fetch_copy(url, settings, known)
+            copy = fetch_copy(url, settings, known, check_signature if url == PUBLISHED else None)
         except SchedkitError as error:
             failed.append(error)
             told.append(f"{error.message}; {'its last good copy stays' if known else 'there is no earlier copy'}")
@@ -98,8 +103,8 @@ def _load_url(
 ) -> dict[str, CatalogEntry]:
     if copy := read_copy(url, cache):
         return parse_catalog(copy.data, url)
-    if offline:
-        warnings.append(f"the catalog {url} has not been fetched yet and is left out")
+    if offline or url == PUBLISHED:  # which only an update may fetch, as it checks the signature
+        warnings.append(f"the catalog {url} has not been fetched yet and is left out: `schedctl catalog update`")
         return {}
     try:
         copy = fetch_copy(url, settings, None)

@@ -2,17 +2,22 @@
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from schedkit import __version__
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
 from schedkit.images.catalog_document import LARGEST, parse_catalog
 from schedkit.images.settings import RegistrySettings
 
+if TYPE_CHECKING:
+    from schedkit.images.transport import Transport
+
 # The project's own catalog as it is now. It is asked for by `schedctl catalog update`, and by nothing else.
-PUBLISHED = "https://raw.githubusercontent.com/schedkit/schedkit/main/catalog/manifest.json"
+PUBLISHED = "https://github.com/schedkit/schedkit/releases/download/catalog/catalog.json"
+SIGNATURE_SUFFIX = ".sigstore.json"  # after a URL: where the signature of its catalog is
 LONGEST_ETAG = 512
 _PIN = "#sha256="  # after a URL: the catalog's digest, as a person read it elsewhere
 
@@ -24,8 +29,18 @@ class Copy(NamedTuple):
     etag: str = ""
 
 
-def fetch_copy(url: str, settings: RegistrySettings, known: Copy | None) -> Copy:
-    """The catalog as it is now, checked; `known` itself if the server says that nothing changed."""
+FetchSignature = Callable[[int], bytes | None]  # of at most that many bytes; None if there is none
+# Whether a catalog's signature is good: an error if not. Packages above this one know how to tell.
+CheckSignature = Callable[[bytes, FetchSignature], None]
+
+
+def fetch_copy(
+    url: str, settings: RegistrySettings, known: Copy | None, check_signature: CheckSignature | None = None
+) -> Copy:
+    """The catalog as it is now, checked; `known` itself if the server says that nothing changed.
+
+    The ETag is that of the catalog: a signature is fetched for each catalog that is new, and never kept.
+    """
     from schedkit.images.transport import Transport
 
     address, wanted = split_pin(url)
@@ -35,21 +50,34 @@ def fetch_copy(url: str, settings: RegistrySettings, known: Copy | None) -> Copy
     transport = Transport(settings)
     try:
         answer = transport.fetch(address, about=about, limit=LARGEST, headers=headers)
+        if answer.status == 304 and known:
+            return known
+        if answer.status != 200:
+            raise _explain(answer.status, about)
+        if wanted and _digest(answer.body) != wanted:
+            raise BadDataError(
+                f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
+                hint="look at what changed in it before you ask for this digest",
+            )
+        parse_catalog(answer.body, address)
+        if check_signature:
+            check_signature(answer.body, lambda limit: _fetch_signature(transport, address, limit))
     finally:
         transport.close()
-    if answer.status == 304 and known:
-        return known
-    if answer.status != 200:
-        raise _explain(answer.status, about)
-    if wanted and _digest(answer.body) != wanted:
-        raise BadDataError(
-            f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
-            hint="look at what changed in it before you ask for this digest",
-        )
-    parse_catalog(answer.body, address)
     etag = answer.headers.get("etag", "")
     usable = etag.isascii() and etag.isprintable() and len(etag) <= LONGEST_ETAG
     return Copy(answer.body, etag if usable else "")
+
+
+def _fetch_signature(transport: "Transport", address: str, limit: int) -> bytes | None:
+    about = f"the signature of the catalog {address}"
+    headers = {"Accept": "application/json"}
+    answer = transport.fetch(f"{address}{SIGNATURE_SUFFIX}", about=about, limit=limit, headers=headers)
+    if answer.status in (404, 410):
+        return None
+    if answer.status != 200:
+        raise _explain(answer.status, about)
+    return answer.body
 
 
 def read_copy(url: str, cache: Path) -> Copy | None:

@@ -1,4 +1,4 @@
-"""Between resolve and pull: may this image run? The one place where schedctl decides it."""
+"""May this image run, and may the project's catalog be used? The one place where schedctl decides it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ from schedkit.errors import NotFoundError
 
 if TYPE_CHECKING:
     from schedkit.host.model import Verify
+    from schedkit.images.catalog_remote import CheckSignature, FetchSignature
     from schedkit.images.image import Image
     from schedkit.runtimes.model import Runtime
     from schedkit.schedctl.session import Session
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from schedkit.trust.errors import Refusal
     from schedkit.trust.model import Verdict
     from schedkit.trust.policy import Policy
+    from schedkit.trust.roots import Roots
 
 UNSIGNED_ALLOWED = "unsigned-allowed"  # what Label.VERIFIED says then
 UNTRUSTED_ALLOWED = "untrusted-allowed"  # signed, and by nobody whom the policy trusts
@@ -23,6 +25,9 @@ ENGINES = {
     "docker": (Path("/etc/docker/certs.d"),),
 }
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
+CATALOG_REPOSITORY = "ghcr.io/schedkit/catalog"  # no image: its rule is that for the catalog
+RETRY = "retry in a minute, in case a new catalog is being uploaded"
+PIN = "if you know the digest from a source that you trust: schedctl catalog update --digest sha256:HEX"
 
 
 def make_verify(session: "Session", runtime: "Runtime", *, by_any_root: bool = False) -> "Verify":
@@ -107,15 +112,13 @@ def _allow(session: "Session", image: "Image", policy: "Policy", refusal: "Refus
 def verify_image(session: "Session", image: "Image", policy: "Policy", *, by_any_root: bool = False) -> "Verdict":
     """Who signed an image; an error if nobody does whom the policy trusts."""
     from schedkit.trust.decide import verify
-    from schedkit.trust.roots import Roots
 
     settings = session.settings
     session.progress.detail(f"trust policy: {policy.origin}")
-    roots = Roots(settings.cache, offline=settings.offline, warn=session.progress.warn)
     verdict = verify(
         image,
         policy,
-        roots=roots,
+        roots=_make_roots(session),
         cache=settings.cache,
         offline=settings.offline,
         now=session.machine.now(),
@@ -124,6 +127,34 @@ def verify_image(session: "Session", image: "Image", policy: "Policy", *, by_any
     if verdict.from_cache and not settings.offline:
         session.progress.warn(f"no network: the verdict of {verdict.at:%Y-%m-%d %H:%M} on {image.digest} is used")
     return verdict
+
+
+def make_catalog_check(session: "Session") -> "CheckSignature":
+    """What the policy makes of the signature of the project's catalog; the only way around it is the digest."""
+
+    def check(content: bytes, fetch_signature: "FetchSignature") -> None:
+        from schedkit.images.catalog_remote import PUBLISHED
+        from schedkit.trust.errors import BadSignatureError, Refusal, UnsignedError
+        from schedkit.trust.signed_file import SignedFile, verify_file
+
+        policy = read_trust_policy(session.settings)
+        session.progress.detail(f"trust policy: {policy.origin}")
+        file = SignedFile(f"the catalog {PUBLISHED}", CATALOG_REPOSITORY, content, fetch_signature)
+        try:
+            signatures = verify_file(file, policy, _make_roots(session))
+        except Refusal as refusal:
+            retry = [RETRY] if isinstance(refusal, UnsignedError | BadSignatureError) else []
+            refusal.hint = "; ".join([*retry, refusal.hint, PIN])
+            raise
+        session.progress.step(f"verified: {'; '.join(signature.who for signature in signatures)}")
+
+    return check
+
+
+def _make_roots(session: "Session") -> "Roots":
+    from schedkit.trust.roots import Roots
+
+    return Roots(session.settings.cache, offline=session.settings.offline, warn=session.progress.warn)
 
 
 def read_trust_policy(settings: "Settings") -> "Policy":

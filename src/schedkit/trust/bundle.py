@@ -1,4 +1,6 @@
-"""The sigstore bundle, as cosign v3 attaches it: a signed statement about an image, and what proves it."""
+"""The sigstore bundle of cosign v3: a signed statement about an image, or a file's signature, and what proves it."""
+
+import hashlib
 
 from schedkit.trust.evidence import MOST_ENTRIES, MOST_HASHES, MOST_TIMESTAMPS, Evidence, EvidenceEntry, Proof
 from schedkit.trust.model import Format
@@ -27,10 +29,7 @@ class AttestationError(MalformedError):
 
 def parse_bundle(data: bytes, digest: str) -> Evidence:
     """A bundle that shall be a signature of `digest`; MalformedError where it makes no sense."""
-    document = parse_object(data, "the bundle")
-    kind = document.text("mediaType")
-    if kind not in KINDS:
-        raise MalformedError(f"the bundle is of a kind that we do not know: {kind[:100]!r}")
+    document = _parse_document(data)
     if not document.has("dsseEnvelope"):
         raise MalformedError("the bundle signs bytes, and makes no statement about an image")
     envelope = document.inner("dsseEnvelope")
@@ -40,15 +39,39 @@ def parse_bundle(data: bytes, digest: str) -> Evidence:
     signatures = list(envelope.each("signatures", 2))
     if len(signatures) != 1:
         raise MalformedError("the bundle's envelope must hold exactly one signature")
+    message = encode_message(payload_type, payload)
+    return _make_evidence(document, parse_statement(payload, digest), message, payload, signatures[0].bytes("sig"))
+
+
+def parse_file_bundle(data: bytes, content: bytes) -> Evidence:
+    """A bundle that shall be a signature of a file, as `cosign sign-blob` writes it; MalformedError likewise."""
+    document = _parse_document(data)
+    if not document.has("messageSignature"):
+        raise MalformedError("the bundle does not sign a file: it has no messageSignature")
+    signed = document.inner("messageSignature")
+    digest = _parse_message_digest(signed.inner("messageDigest"), content)
+    return _make_evidence(document, digest, content, content, signed.bytes("signature"))
+
+
+def _parse_document(data: bytes) -> Fields:
+    document = parse_object(data, "the bundle")
+    kind = document.text("mediaType")
+    if kind not in KINDS:
+        raise MalformedError(f"the bundle is of a kind that we do not know: {kind[:100]!r}")
+    return document
+
+
+def _make_evidence(document: Fields, digest: str, message: bytes, payload: bytes, signature: bytes) -> Evidence:
+    """What is the same in all bundles, with what is not."""
     material = document.inner("verificationMaterial")
     certificate, hint = _parse_signer(material)
     stamps = material.inner("timestampVerificationData") if material.has("timestampVerificationData") else None
     return Evidence(
         format=Format.BUNDLE,
-        digest=parse_statement(payload, digest),
-        message=encode_message(payload_type, payload),
+        digest=digest,
+        message=message,
         payload=payload,
-        signature=signatures[0].bytes("sig"),
+        signature=signature,
         certificate=certificate,
         hint=hint,
         entries=tuple(_parse_entry(entry) for entry in material.each("tlogEntries", MOST_ENTRIES)),
@@ -56,8 +79,20 @@ def parse_bundle(data: bytes, digest: str) -> Evidence:
             stamp.bytes("signedTimestamp")
             for stamp in (stamps.each("rfc3161Timestamps", MOST_TIMESTAMPS) if stamps else ())
         ),
-        proof_needed=KINDS[kind],
+        proof_needed=KINDS[document.text("mediaType")],
     )
+
+
+def _parse_message_digest(named: Fields, content: bytes) -> str:
+    """The SHA-256 digest of the content if the named one, of any algorithm, agrees with it; else the named one."""
+    from schedkit.trust.log_body import HASHES
+
+    algorithm, value = named.text("algorithm"), named.bytes("digest")
+    if algorithm not in HASHES:
+        raise MalformedError(f"the bundle has a hash that we do not know: {algorithm[:20]!r}")
+    if hashlib.new(HASHES[algorithm], content).digest() != value:
+        return f"{HASHES[algorithm]}:{value.hex()}"
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
 def parse_statement(payload: bytes, digest: str) -> str:

@@ -48,7 +48,7 @@ def _find_tagged(image: Signable, digest: str) -> Iterator[Candidate]:
     except NotFoundError:
         return
     except BadDataError as error:
-        yield _broken(tag, digest, error)
+        yield broken(tag, digest, error)
         return
     for number, layer in enumerate(manifest.layers, 1):
         if layer.media_type == LAYER:
@@ -68,7 +68,7 @@ def _find_referrers(image: Signable, digest: str) -> Iterator[Candidate]:
     try:
         referrers = image.registry.fetch_referrers(image.source, digest)
     except BadDataError as error:
-        yield _broken(f"what refers to {digest}", digest, error)
+        yield broken(f"what refers to {digest}", digest, error)
         return
     for referrer in referrers:
         # Some lists leave the artifact type out, or give that of the artefact's empty configuration, as cosign 3.1.1
@@ -83,7 +83,7 @@ def _find_referring(image: Signable, digest: str, referrer: Annotated) -> Iterat
     try:
         manifest = _parse(*image.registry.fetch_manifest(image.source, referrer.digest))
     except (BadDataError, NotFoundError) as error:
-        yield _broken(what, digest, error)
+        yield broken(what, digest, error)
         return
     if manifest.annotations.get(PREDICATE_ANNOTATION, SIGN) != SIGN:
         return
@@ -105,7 +105,9 @@ def _parse(descriptor: Descriptor, data: bytes) -> Manifest:
     return document
 
 
-def _broken(what: str, digest: str, error: Exception) -> Candidate:
+def broken(what: str, digest: str, error: Exception) -> Candidate:
+    """What is there and cannot be had: a candidate that fails."""
+
     def fetch() -> Evidence:
         raise error
 

@@ -89,7 +89,7 @@ REFUSALS: dict[RefusalReason, type[Refusal]] = {
 
 
 class Problem(Exception):
-    """What is wrong with one signature; it stays in this package: decide makes a RejectedSignature of it."""
+    """What is wrong with one signature; it stays in this package: Search makes a RejectedSignature of it."""
 
     def __init__(self, reason: RefusalReason, text: str, who: str = "", *, proven: bool = True) -> None:
         super().__init__(text)

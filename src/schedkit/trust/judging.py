@@ -27,7 +27,7 @@ class Accepted(NamedTuple):
 def judge(evidence: Evidence, digest: str, rule: Rule, roots: Roots) -> Accepted:
     """The signature, if all is right and the rule wants it; Problem if not."""
     if evidence.digest != digest:
-        raise bad_signature(f"it is a signature of {evidence.digest}, not of this image")
+        raise bad_signature(f"it is a signature of {evidence.digest}, not of {digest}")
     keys = [key for key in rule.keys if is_signed_by(key.public, evidence.signature, evidence.message)]
     if keys:
         return _judge_key(evidence, keys, rule, roots)

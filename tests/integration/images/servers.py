@@ -3,12 +3,14 @@
 import base64
 import json
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from cryptography import x509
@@ -16,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from lab.pki import Pair
+from lab.pki import Pair, make_authority, make_certificate, write_pair
 
 
 @dataclass
@@ -74,8 +76,8 @@ class Server:
 
 
 @contextmanager
-def serve() -> Iterator[Server]:
-    """A server on a free port of loopback."""
+def serve(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
+    """A server on a free port of loopback, with TLS if it is said how."""
     server = Server()
 
     class Handler(BaseHTTPRequestHandler):
@@ -109,6 +111,8 @@ def serve() -> Iterator[Server]:
             pass  # a client that hangs up is part of these tests
 
     with Threads(("127.0.0.1", 0), Handler) as http:
+        if tls:
+            http.socket = tls.wrap_socket(http.socket, server_side=True)
         server.address = f"127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -117,6 +121,16 @@ def serve() -> Iterator[Server]:
         finally:
             http.shutdown()
             thread.join()
+
+
+def make_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
+    """TLS for servers on loopback, and the file of the authority that clients must know."""
+    authority = make_authority("tests")
+    write_pair(folder, "server", make_certificate(authority, "server", hosts=["127.0.0.1", "localhost"]))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.crt", folder / "server.key")
+    (folder / "ca.crt").write_text(authority.certificate)
+    return context, folder / "ca.crt"
 
 
 @contextmanager

@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from schedkit.errors import BadDataError, NotFoundError, SchedkitError, UnavailableError, UsageError
+from schedkit.images import catalog as catalogs
 from schedkit.images import transport
-from schedkit.images.catalog import load_catalog, update_catalogs
-from schedkit.images.catalog_remote import pin
+from schedkit.images.catalog import load_catalog
+from schedkit.images.catalog_remote import FetchSignature, pin
+from schedkit.images.settings import RegistrySettings
 
-from .servers import Request, Server, serve
+from .servers import Request, Server, make_tls, serve
 
 
 def catalog(**images: str) -> bytes:
@@ -20,6 +23,14 @@ def catalog(**images: str) -> bytes:
 
 
 GOOD = catalog(own="example.com/own:v1", scx_rusty="example.com/rusty")
+NEWER = catalog(own="example.com/own:v2")
+
+
+def refuse(_content: bytes, _fetch_signature: FetchSignature) -> None:
+    raise BadDataError("it is refused")
+
+
+update_catalogs = partial(catalogs.update_catalogs, check_signature=refuse)
 
 
 @pytest.fixture
@@ -193,15 +204,123 @@ def test_only_the_catalog_that_was_asked_for_is_taken(server: Server, tmp_path: 
     assert str(load_catalog([url(server)], tmp_path).find("own")) == "example.com/own:v1"
 
 
-def test_the_published_catalog_is_fetched_by_an_update_and_never_else(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+# --- the project's own, which is signed; real signatures are in tests/integration/trust/test_catalog.py ---------------
+
+
+class Check:
+    """Takes what it is told to, and notes what comes with it."""
+
+    def __init__(self, *good: bytes) -> None:
+        self.good = good
+        self.seen: list[bytes | None] = []
+
+    def __call__(self, content: bytes, fetch_signature: FetchSignature) -> None:
+        self.seen.append(fetch_signature(1000))
+        if content not in self.good:
+            raise BadDataError("it is refused", hint="name its digest")
+
+
+@pytest.fixture
+def published(server: Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    publish(url(server), monkeypatch)
+    return url(server)
+
+
+def publish(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("catalog", "catalog_remote"):
-        monkeypatch.setattr(f"schedkit.images.{module}.PUBLISHED", url(server))
+        monkeypatch.setattr(f"schedkit.images.{module}.PUBLISHED", address)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_the_published_catalog_is_fetched_by_an_update_and_never_else(
+    server: Server, published: str, tmp_path: Path, named: bool
+) -> None:
+    """Neither where a configuration names it: only an update checks its signature."""
+    sources = [published] if named else []
     server.says("/catalog.json", GOOD)
-    assert "own" not in load_catalog([], tmp_path).entries
+    server.says("/catalog.json.sigstore.json", b"signature")
+    found = load_catalog(sources, tmp_path)
+    assert "own" not in found.entries
+    assert ["has not been fetched yet" in warning for warning in found.warnings] == [True] * named
     assert server.requests == []
-    (told,) = update_catalogs([url(server)], tmp_path)
+    check = Check(GOOD)
+    (told,) = update_catalogs([published], tmp_path, check_signature=check)
     assert "new: own; changed: scx_rusty; gone: " in told
-    assert load_catalog([], tmp_path).entries["own"].origin == url(server)
-    assert len(server.requests) == 1
+    assert load_catalog(sources, tmp_path).entries["own"].origin == published
+    assert (check.seen, server.paths) == ([b"signature"], ["/catalog.json", "/catalog.json.sigstore.json"])
+
+
+def test_a_published_catalog_that_is_refused_leaves_the_last_good_copy_and_its_etag(
+    server: Server, published: str, tmp_path: Path
+) -> None:
+    server.says("/catalog.json", GOOD, ETag='"one"')
+    update_catalogs([published], tmp_path, check_signature=Check(GOOD))
+    server.says("/catalog.json", NEWER, ETag='"two"')
+    for _ in range(2):
+        with pytest.raises(BadDataError, match="it is refused; its last good copy stays") as caught:
+            update_catalogs([published], tmp_path)
+        assert caught.value.hint == ""
+        assert str(load_catalog([], tmp_path).find("own")) == "example.com/own:v1"
+        assert server.requests[-1][1]["if-none-match"] == '"one"'
+    update_catalogs([published], tmp_path, check_signature=Check(NEWER))
+    assert str(load_catalog([], tmp_path).find("own")) == "example.com/own:v2"
+
+
+def test_the_signature_of_a_catalog_that_is_unchanged_or_pinned_is_not_fetched(
+    server: Server, published: str, tmp_path: Path
+) -> None:
+    server.says("/catalog.json", GOOD, ETag='"one"')
+    update_catalogs([pin(published, f"sha256:{sha256(GOOD).hexdigest()}")], tmp_path)
+    server.says("/catalog.json", b"", 304)
+    assert update_catalogs([published], tmp_path) == [f"the catalog {published}: unchanged"]
+    assert server.paths == ["/catalog.json"] * 2
+    assert "own" in load_catalog([], tmp_path).entries
+
+
+def test_catalogs_that_users_name_need_no_signature(server: Server, published: str, tmp_path: Path) -> None:
+    server.says("/own.json", GOOD)
+    update_catalogs([url(server, "/own.json")], tmp_path)
+    assert server.paths == ["/own.json"]
+
+
+def test_a_signature_that_is_not_there_is_none_and_one_that_cannot_be_had_is_an_error(
+    server: Server, published: str, tmp_path: Path
+) -> None:
+    server.says("/catalog.json", GOOD)
+    check = Check()
+    for status, body, error in (
+        (404, b"", BadDataError),
+        (410, b"", BadDataError),
+        (500, b"", UnavailableError),
+        (304, b"", BadDataError),
+        (200, b"x" * 1001, BadDataError),
+    ):
+        server.says("/catalog.json.sigstore.json", body, status)
+        with pytest.raises(error) as caught:
+            update_catalogs([published], tmp_path, check_signature=check)
+        assert ("the signature of the catalog" in caught.value.message) == (status not in (404, 410))
+    assert check.seen == [None, None]
+    assert load_catalog([], tmp_path).entries["scx_rusty"].origin == "built-in"
+
+
+def test_catalog_and_signature_are_fetched_over_redirects_to_another_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As GitHub redirects what belongs to a release; the ETag is the other host's."""
+    tls, authority = make_tls(tmp_path)
+    settings = RegistrySettings(ca_file=str(authority))
+    with serve(tls) as first, serve(tls) as second:
+        elsewhere = second.address.replace("127.0.0.1", "localhost")
+        for path in ("/catalog.json", "/catalog.json.sigstore.json"):
+            first.says(path, b"", 302, Location=f"https://{elsewhere}/assets{path}?sig=secret")
+        second.says("/assets/catalog.json", GOOD, ETag='"one"')
+        second.says("/assets/catalog.json.sigstore.json", b"signature")
+        publish(f"https://{first.address}/catalog.json", monkeypatch)
+        check = Check(GOOD)
+        for _ in range(2):
+            update_catalogs([f"https://{first.address}/catalog.json"], tmp_path, settings, check_signature=check)
+            second.says("/assets/catalog.json", b"", 304)
+    assert check.seen == [b"signature"]
+    assert second.requests[-1][1]["if-none-match"] == '"one"'
+    assert not any({"authorization", "cookie", "referer"} & headers.keys() for _, headers in second.requests)
+    assert "own" in load_catalog([], tmp_path).entries

@@ -165,6 +165,17 @@ def test_the_published_catalog_is_used_before_the_built_in_one_once_it_was_fetch
     assert load_catalog([own], tmp_path).entries["scx_rusty"].origin == own
 
 
+def test_the_published_catalog_is_never_fetched_at_its_first_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would check its signature."""
+    monkeypatch.setattr("schedkit.images.catalog.fetch_copy", lambda *_: pytest.fail("fetched"))
+    (warning,) = load_catalog([PUBLISHED], tmp_path).warnings
+    assert warning.startswith(f"the catalog {PUBLISHED} has not been fetched yet and is left out")
+    write_copy(PUBLISHED, tmp_path, Copy(NEWER))
+    assert load_catalog([PUBLISHED], tmp_path).warnings == ()
+
+
 def test_what_another_version_of_schedctl_or_another_user_fetched_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -368,20 +368,18 @@ def make_bundle(
     *,
     hint: bool = True,
 ) -> dict[str, Any]:
+    envelope = {"payload": b64(payload), "payloadType": STATEMENT_TYPE, "signatures": [{"sig": b64(signature)}]}
+    return _wrap(signer, entries, hint=hint) | {"dsseEnvelope": envelope}
+
+
+def _wrap(signer: Leaf | Private, entries: list[dict[str, Any]] | None, *, hint: bool = True) -> dict[str, Any]:
+    """What is the same in all bundles."""
     material: dict[str, Any] = {"tlogEntries": entries} if entries else {}
     if isinstance(signer, Leaf):
         material["certificate"] = {"rawBytes": b64(signer.der)}
     else:
         material["publicKey"] = {"hint": b64(hashlib.sha256(spki(signer)).digest())} if hint else {}
-    return {
-        "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
-        "verificationMaterial": material,
-        "dsseEnvelope": {
-            "payload": b64(payload),
-            "payloadType": STATEMENT_TYPE,
-            "signatures": [{"sig": b64(signature)}],
-        },
-    }
+    return {"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "verificationMaterial": material}
 
 
 def sign_bundle(
@@ -393,6 +391,17 @@ def sign_bundle(
     signature = sign(key, encode_message(STATEMENT_TYPE, payload))
     entries = [sigstore.log(dsse(payload, signature, shown), at).for_bundle()] if sigstore else []
     return make_bundle(payload, signature, signer, entries)
+
+
+def sign_file(
+    content: bytes, signer: Leaf | Private, sigstore: Sigstore | None = None, *, at: datetime = NOW
+) -> dict[str, Any]:
+    """As `cosign sign-blob` signs: the bytes themselves, with an entry of the log if there is one."""
+    key, shown = (signer.key, signer.pem) if isinstance(signer, Leaf) else (signer, pem(signer))
+    signature = sign(key, content)
+    entries = [sigstore.log(hashedrekord(content, signature, shown), at).for_bundle()] if sigstore else []
+    digest = {"algorithm": "SHA2_256", "digest": b64(hashlib.sha256(content).digest())}
+    return _wrap(signer, entries) | {"messageSignature": {"messageDigest": digest, "signature": b64(signature)}}
 
 
 def sign_simply(

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from schedkit.images.oci import OCI_MANIFEST
-from schedkit.trust.bundle import parse_bundle
+from schedkit.trust.bundle import parse_bundle, parse_file_bundle
 from schedkit.trust.errors import PolicyError, Problem, Refusal
+from schedkit.trust.evidence import Evidence
 from schedkit.trust.judging import Accepted, judge
 from schedkit.trust.model import SignerKind
 from schedkit.trust.policy_file import POLICY_FIELDS, SCOPE_FIELDS, parse_policy
@@ -26,9 +27,9 @@ from schedkit.trust.roots import Roots
 from schedkit.trust.simplesigning import parse_simple_signature
 from schedkit.trust.timestamps import read_times
 from schedkit.trust.trusted_root import Authority, Period, parse_trusted_root
-from tests.unit.trust.material import Sigstore, make_key, sign_bundle, sign_simply
+from tests.unit.trust.material import Sigstore, make_key, sign_bundle, sign_file, sign_simply
 from tests.unit.trust.rules import OURS, check, trust
-from tests.unit.trust.shelf import Shelf, make_image
+from tests.unit.trust.shelf import Shelf, digest_of, make_image
 
 LONG = int(os.environ.get("SCHEDKIT_FUZZ_EXAMPLES", "0"))
 fuzz = settings(
@@ -44,6 +45,8 @@ KEY = make_key()
 POLICY = trust(KEY, sigstore=SIGSTORE, identities=(OURS,), require_log=True)
 RULE = POLICY.rules[0]
 BUNDLES = [sign_bundle(DIGEST, SIGSTORE.issue(), SIGSTORE), sign_bundle(DIGEST, KEY, SIGSTORE)]
+FILE = b'{"scx_rusty": {"imageURI": "ghcr.io/schedkit/scx_rusty"}}'
+FILE_BUNDLES = [sign_file(FILE, SIGSTORE.issue(), SIGSTORE), sign_file(FILE, KEY, SIGSTORE)]
 SIMPLE = [sign_simply(DIGEST, SIGSTORE.issue(), SIGSTORE), sign_simply(DIGEST, KEY, SIGSTORE)]
 
 json_values = st.recursive(
@@ -97,19 +100,28 @@ def assert_same(accepted: Accepted, before: Accepted) -> None:
 
 @fuzz
 @given(data=st.data())
-def test_changed_bundle_is_never_accepted_for_what_it_is_not(data: st.DataObject) -> None:
-    good = data.draw(st.sampled_from(BUNDLES))
+@pytest.mark.parametrize(
+    ("bundles", "parse", "digest"),
+    [
+        (BUNDLES, lambda text: parse_bundle(text, DIGEST), DIGEST),
+        (FILE_BUNDLES, lambda text: parse_file_bundle(text, FILE), digest_of(FILE)),
+    ],
+    ids=["image", "file"],
+)
+def test_changed_bundle_is_never_accepted_for_what_it_is_not(
+    bundles: list[dict[str, Any]], parse: Callable[[bytes], Evidence], digest: str, data: st.DataObject
+) -> None:
+    good = data.draw(st.sampled_from(bundles))
     path = data.draw(st.sampled_from(paths(good)))
     changed = put(good, path, lambda value: flip(data, value))
     text = json.dumps(changed).encode("utf-8", "surrogatepass")
     if changed == good:
         return
     try:
-        accepted = judge(parse_bundle(text, DIGEST), DIGEST, RULE, Roots(None, offline=True))
+        accepted = judge(parse(text), digest, RULE, Roots(None, offline=True))
     except (MalformedError, Problem):
         return
-    same = judge(parse_bundle(json.dumps(good).encode(), DIGEST), DIGEST, RULE, Roots(None, offline=True))
-    assert_same(accepted, same)
+    assert_same(accepted, judge(parse(json.dumps(good).encode()), digest, RULE, Roots(None, offline=True)))
 
 
 @fuzz
@@ -134,6 +146,7 @@ def test_changed_payload_or_annotation_is_never_accepted_for_what_it_is_not(data
 @given(data=st.binary(max_size=200) | json_values.map(lambda value: json.dumps(value).encode("utf-8", "surrogatepass")))
 def test_anything_as_a_bundle_or_a_payload_is_refused(data: bytes) -> None:
     assert_refused(lambda: parse_bundle(data, DIGEST))
+    assert_refused(lambda: parse_file_bundle(data, FILE))
     assert_refused(lambda: parse_simple_signature(data, {"dev.cosignproject.cosign/signature": "AAAA"}))
 
 

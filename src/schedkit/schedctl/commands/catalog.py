@@ -8,6 +8,7 @@ from schedkit.cli import ProgramGroup
 from schedkit.errors import UsageError
 from schedkit.schedctl.options import HELP_NAMES, Command, output_option, pass_session
 from schedkit.schedctl.session import Session
+from schedkit.schedctl.trust_options import policy_option
 
 
 @click.group(cls=ProgramGroup, context_settings=HELP_NAMES, short_help="Update the catalogs.")
@@ -29,22 +30,30 @@ def command() -> Any:
 )
 @click.argument("url", required=False)
 @click.option(
-    "--digest", metavar="sha256:HEX", help="Accept the catalog of URL [default: the project's] only with this digest."
+    "--digest",
+    metavar="sha256:HEX",
+    help="Accept the catalog of URL [default: the project's] only with this digest; it need not be signed then.",
 )
+@policy_option
 @output_option
 @pass_session
 def update(session: Session, url: str | None, digest: str | None) -> None:
     """Fetch the project's catalog and all others that are URLs, or only URL, which must be one of them.
 
     No other command fetches the project's catalog. This version of schedctl then uses it instead of the built-in one.
-    A catalog that is corrupt or has another digest is refused, and the last good copy stays. Whatever a catalog says,
-    only images that the trust policy accepts are run. The copy is that of the user who runs this: `sudo schedctl run`
-    uses what `sudo schedctl catalog update` fetched.
+    It must be signed as the trust policy requires for ghcr.io/schedkit/catalog, or have the digest of --digest. A
+    catalog that is corrupt, not signed by those whom the policy trusts, or has another digest is refused, and the last
+    good copy stays. Whatever a catalog says, only images that the trust policy accepts are run. The copy is that of
+    the user who runs this: `sudo schedctl run` uses what `sudo schedctl catalog update` fetched.
     """
     from schedkit.images.catalog import update_catalogs
+    from schedkit.schedctl.verification import make_catalog_check
 
     changes = update_catalogs(
-        _choose(session.settings.catalogs, url, digest), session.settings.cache, session.registry_settings
+        _choose(session.settings.catalogs, url, digest),
+        session.settings.cache,
+        session.registry_settings,
+        check_signature=make_catalog_check(session),
     )
     session.output.show(lambda: {"changes": list(changes)}, lambda: "\n".join(changes))
 
@@ -53,7 +62,7 @@ def _choose(sources: tuple[str, ...], url: str | None, digest: str | None) -> li
     from schedkit.images.catalog_remote import PUBLISHED, pin
     from schedkit.images.reference import is_digest, is_url
 
-    known = [*filter(is_url, sources), PUBLISHED]
+    known = list(dict.fromkeys([*filter(is_url, sources), PUBLISHED]))
     if url and url not in known:
         raise UsageError(
             f"{url[:200]} is not one of the catalogs", hint="name it with --catalog, or in `catalogs` of config.toml"
