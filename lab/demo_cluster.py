@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
 from lab.signing import COSIGNS, Cosign, keyed
-from lab.sked_deploy import NAMESPACE, await_manager, enforce_signatures, install_sked
+from lab.sked_deploy import NAMESPACE, enforce_signatures, install_sked
 from lab.sked_image import WHEELS, build_sked
 from lab.stage import Stage
 from lab.store import Store
@@ -178,17 +179,22 @@ def set_up(store: Store, folder: Path) -> Scene:
     machine = Machine.start(store, folder / "machine", kernel=LONGTERM, layers=(layers.NODE,))
     canary = Machine.start(store, folder / "canary", kernel=NEWEST, layers=(layers.NODE,))
     cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
-    with store.progress.step("building sked, signing images and deploying"):
+    with (
+        store.progress.step("building sked, signing images and joining both machines as nodes"),
+        ThreadPoolExecutor(2) as pool,
+    ):
+        nodes = {"first": machine, "canary": canary}
+        joins = [pool.submit(join, one, cluster, name) for name, one in nodes.items()]
         build_sked(store, machine.registry, canary.registry)
-        install_sked(cluster)
-        enforce_signatures(cluster, sign_images(store, machine, folder), wait=False)
-    with store.progress.step("joining both machines as nodes"):
-        # The manager waits for the first node, whose registry has the signatures: the other one is not there yet.
-        join(machine, cluster, "first")
-        join(canary, cluster, "canary")
+        policy = sign_images(store, machine, folder)
+        for one in joins:
+            one.result()
+    with store.progress.step("deploying sked"):
         cluster.kubectl("label", "node", "canary", "canary=true")
-    with store.progress.step("waiting for sked"):
-        await_manager(cluster)
+        cluster.kubectl("cordon", "canary")  # the manager is to be where the registry has the signatures
+        install_sked(cluster)
+        enforce_signatures(cluster, policy)
+        cluster.kubectl("uncordon", "canary")
         cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset", "--timeout=600s", timeout=610)
     return Scene(machine, cluster)
 
