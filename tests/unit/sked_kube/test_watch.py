@@ -202,7 +202,7 @@ async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
 
 @pytest.mark.parametrize("uid", ["other", None])
 async def test_server_with_another_history_that_is_as_long_is_read_anew(uid: str | None) -> None:
-    """etcd was lost, and what was written since has reached our version before we are back."""
+    """What was written since etcd was lost has reached our version before we are back."""
     other = {"metadata": {"name": "a", "namespace": "n", "uid": uid, "resourceVersion": "1"}}
     behind = [web.json_response({"metadata": {}, "items": [other] if uid else []})]
     server = Watched(act(BEGINNING), act(line("ADDED", "b", 7, 5) + end_of_beginning(9)), behind=behind)
