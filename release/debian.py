@@ -101,14 +101,18 @@ Description: run sched_ext CPU schedulers from OCI images
  sked is the Kubernetes operator that does the same for the nodes of a cluster; its command line is here to render
  and verify SchedExt resources without a cluster. kubectl scx follows and controls its rollouts.
 """
-# A package that is removed leaves no unit behind whose program is gone. `schedctl disable` needs a running systemd, and
-# may fail for other reasons; a unit that another installation of schedctl wrote is not this package's to remove.
+# A package that is removed leaves no unit behind whose program is gone, and no trial: `schedctl restore` ends one.
+# `schedctl disable` needs a running systemd, and may fail for other reasons; a unit that another installation of
+# schedctl wrote is not this package's to remove.
 PRERM = f"""\
 #!/bin/sh
 set -e
 if [ "$1" = remove ]; then
     for file in /run/systemd/transient/{TRIAL} /{FILES[RERUN]}; do
-        if grep -qs '[=@" ]/usr/bin/schedctl' "$file"; then systemctl stop "${{file##*/}}" || true; fi
+        if grep -qs '[=@" ]/usr/bin/schedctl' "$file"; then
+            case $file in *{TRIAL}) /usr/bin/schedctl restore || true ;; esac
+            systemctl stop "${{file##*/}}" || true
+        fi
     done
     if grep -qs '^ExecStart=\\(/usr\\)*/bin/schedctl ' /{FILES[ENABLED]} && ! /usr/bin/schedctl disable; then
         if [ -d /run/systemd/system ]; then systemctl disable --now {ENABLED} || true; fi

@@ -94,7 +94,9 @@ def update_catalogs(
         told.append(f"the catalog {url}: {_compare(before, parse_catalog(copy.data, url))}")
     if failed:
         # One bad source does not keep the others from being updated, and is still a failure.
-        raise type(failed[0])("; ".join(told), hint=failed[0].hint)
+        first = failed[0]
+        first.message, first.hint = "; ".join(told), "; ".join(dict.fromkeys(one.hint for one in failed if one.hint))
+        raise first
     return told
 
 

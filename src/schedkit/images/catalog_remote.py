@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 # The project's own catalog as it is now. It is asked for by `schedctl catalog update`, and by nothing else.
 PUBLISHED = "https://github.com/schedkit/schedkit/releases/download/catalog/catalog.json"
 SIGNATURE_SUFFIX = ".sigstore.json"  # after a URL: where the signature of its catalog is
+UPLOAD = "retry in a minute, in case a new catalog is being uploaded"
 LONGEST_ETAG = 512
 _PIN = "#sha256="  # after a URL: the catalog's digest, as a person read it elsewhere
 
@@ -39,7 +40,7 @@ def fetch_copy(
 ) -> Copy:
     """The catalog as it is now, checked; `known` itself if the server says that nothing changed.
 
-    The ETag is that of the catalog: a signature is fetched for each catalog that is new, and never kept.
+    The ETag is that of the catalog: its signature is fetched each time, and never kept.
     """
     from schedkit.images.transport import Transport
 
@@ -51,9 +52,11 @@ def fetch_copy(
     try:
         answer = transport.fetch(address, about=about, limit=LARGEST, headers=headers)
         if answer.status == 304 and known:
+            if check_signature:  # again: the policy may be another one by now
+                check_signature(known.data, lambda limit: _fetch_signature(transport, address, limit))
             return known
         if answer.status != 200:
-            raise _explain(answer.status, about)
+            raise _explain(answer.status, about, hint=UPLOAD if address == PUBLISHED else "")
         if wanted and _digest(answer.body) != wanted:
             raise BadDataError(
                 f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
@@ -163,9 +166,9 @@ def _check_url(url: str, settings: RegistrySettings) -> None:
         )
 
 
-def _explain(status: int, about: str) -> SchedkitError:
+def _explain(status: int, about: str, *, hint: str = "") -> SchedkitError:
     if status in (404, 410):
-        return NotFoundError(f"{about} does not exist")
+        return NotFoundError(f"{about} does not exist", hint=hint)
     if status == 429 or status >= 500:
         return UnavailableError(f"{about}: its server has an internal error (HTTP {status})")
     return BadDataError(f"{about}: its server answers with HTTP {status}")

@@ -10,14 +10,18 @@ from schedkit.schedctl.session import Session
 from schedkit.unknown import Unknown
 
 
-def gather(session: Session) -> KeptImages:
-    """Those of all runtimes; a repository is a scheduler's if the catalog names it, or a mirror of it."""
+def find_places(session: Session) -> frozenset[str]:
+    """The repositories that are schedulers': the catalog names them, or they are mirrors. It may have to be fetched."""
     settings = session.registry_settings
-    places = {
+    return frozenset(
         f"{registry}/{path}"
         for entry in session.catalog.entries.values()
         for registry, path in settings.list_repositories(entry.image.registry, entry.image.path)
-    }
+    )
+
+
+def gather(session: Session, places: frozenset[str]) -> KeptImages:
+    """Those of all runtimes that are of these repositories, or say of themselves that they are schedulers."""
     kept = fetch_kept_images(session.runtimes, lambda repository: repository in places)
     for one in kept.unreachable:
         session.progress.warn(f"{one}: what it has is not known")

@@ -26,7 +26,6 @@ ENGINES = {
 }
 CONSENT = "if you trust whoever made it: --allow-unsigned, or SCHEDCTL_ALLOW_UNSIGNED=1"
 CATALOG_REPOSITORY = "ghcr.io/schedkit/catalog"  # no image: its rule is that for the catalog
-RETRY = "retry in a minute, in case a new catalog is being uploaded"
 PIN = "if you know the digest from a source that you trust: schedctl catalog update --digest sha256:HEX"
 
 
@@ -133,7 +132,7 @@ def make_catalog_check(session: "Session") -> "CheckSignature":
     """What the policy makes of the signature of the project's catalog; the only way around it is the digest."""
 
     def check(content: bytes, fetch_signature: "FetchSignature") -> None:
-        from schedkit.images.catalog_remote import PUBLISHED
+        from schedkit.images.catalog_remote import PUBLISHED, UPLOAD
         from schedkit.trust.errors import BadSignatureError, Refusal, UnsignedError
         from schedkit.trust.signed_file import SignedFile, verify_file
 
@@ -143,7 +142,7 @@ def make_catalog_check(session: "Session") -> "CheckSignature":
         try:
             signatures = verify_file(file, policy, _make_roots(session))
         except Refusal as refusal:
-            retry = [RETRY] if isinstance(refusal, UnsignedError | BadSignatureError) else []
+            retry = [UPLOAD] if isinstance(refusal, UnsignedError | BadSignatureError) else []
             refusal.hint = "; ".join([*retry, refusal.hint, PIN])
             raise
         session.progress.step(f"verified: {'; '.join(signature.who for signature in signatures)}")

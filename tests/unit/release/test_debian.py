@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from release.debian import PRERM
-from schedkit.host.units import AT_BOOT, ENABLED, FILES, RERUN, Choice, render_unit
+from schedkit.host.units import AT_BOOT, ENABLED, FILES, RERUN, TRIAL, Choice, render_unit
 
 CHOICE = Choice("scx_rusty", "x/scx_rusty@sha256:0", "sha256:0", "podman", "/x", "me", "on-failure:5")
 
@@ -30,7 +30,8 @@ class Here:
             (programs / name).write_text(f'#!/bin/sh\necho "{said}" >>{calls}\nexit {code}\n')
             (programs / name).chmod(0o755)
         script = PRERM.replace(" /etc/", f" {self.root}/etc/").replace(" /run/", f" {self.root}/run/")
-        script = script.replace(" /usr/bin/schedctl disable", f" {programs}/schedctl disable")
+        for command in ("disable", "restore"):
+            script = script.replace(f" /usr/bin/schedctl {command}", f" {programs}/schedctl {command}")
         environ = {"PATH": f"{programs}:/usr/bin:/bin"}
         subprocess.run(["sh", "-c", script, "prerm", word], env=environ, check=True)
         return calls.read_text().splitlines() if calls.exists() else []
@@ -67,6 +68,14 @@ def test_units_that_go_with_the_next_boot_are_stopped(tmp_path: Path, program: s
     rerun.parent.mkdir(parents=True)
     rerun.write_text(render_unit(CHOICE, [program], RERUN))
     assert here.remove("remove") == (["systemctl stop schedkit-run.service"] if stopped else [])
+
+
+def test_trial_is_ended_before_its_unit_is_stopped(tmp_path: Path) -> None:
+    here = Here(tmp_path, "/opt/schedctl")
+    trial = tmp_path / f"run/systemd/transient/{TRIAL}"
+    trial.parent.mkdir(parents=True)
+    trial.write_text(f"[Service]\nExecStart=/usr/bin/schedctl service {TRIAL}\n")
+    assert here.remove("remove") == ["restore", f"systemctl stop {TRIAL}"]
 
 
 def test_upgrade_leaves_the_enabled_scheduler_alone(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from schedkit.errors import SchedkitError, UsageError
+from schedkit.errors import NoAnswerError, SchedkitError, UsageError
 from schedkit.host.machine import Machine
 from schedkit.host.units import ENABLED, FILES, Choice, render_unit
+from schedkit.images.transport import Answer, Transport
 from schedkit.runtimes.engine_answers import parse_images
 from schedkit.runtimes.local_image import ImageInUseError, LocalImage, in_use
 from schedkit.schedctl import session as sessions
@@ -72,6 +73,29 @@ def test_image_is_kept_whose_container_was_created_before_the_lock_was_free(
     monkeypatch.setattr("schedkit.host.local_images.hold_lock", wait)
     make_runner().invoke(schedctl, list(words))
     assert f"{LAVD}:1.0" not in [name for one in images.removed for name in one.names]
+
+
+@pytest.mark.parametrize("words", [("prune",), ("rmi", "scx_lavd")])
+def test_no_network_is_waited_for_under_the_lock(
+    images: FakeRuntime, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    is_held, asked = False, []
+
+    @contextmanager
+    def hold(_: Path) -> Iterator[None]:
+        nonlocal is_held
+        is_held = True
+        yield
+        is_held = False
+
+    def fetch(_: Transport, url: str, **__: object) -> Answer:
+        asked.append((url, is_held))
+        raise NoAnswerError("no response")
+
+    monkeypatch.setattr("schedkit.host.local_images.hold_lock", hold)
+    monkeypatch.setattr(Transport, "fetch", fetch)
+    call("--catalog", "https://catalog.lan/c.json", *words)
+    assert asked == [("https://catalog.lan/c.json", False)]
 
 
 def test_ids_alone_are_one_a_line(images: FakeRuntime) -> None:

@@ -4,6 +4,8 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
@@ -48,19 +50,20 @@ def error(code: int, reason: str) -> bytes:
 class Watched:
     """A server of things: each watch is played by the next of the given functions, the last one stays open.
 
-    It has come to any version that it is asked about, and has every object by its name, unless `behind` says otherwise,
-    once for each answer in it.
+    It has come to any version that it is asked about, and has what it sent, unless `behind` says otherwise, once for
+    each answer in it.
     """
 
     def __init__(
         self,
         *acts: Callable[[Write], Awaitable[None]] | web.Response,
-        pages: dict[str, object] | None = None,
+        pages: dict[str, Any] | None = None,
         behind: Sequence[web.Response] = (),
     ):
         self._acts = list(acts)
         self._pages = pages or {}
         self._behind = list(behind)
+        self._sent: dict[str, Any] = {}  # the last version of each object
         self.queries: list[dict[str, str]] = []
         self.checks: list[str] = []  # versions that it was asked about, beside the lists and watches
 
@@ -68,12 +71,16 @@ class Watched:
         if request.query.get("limit") == "1" and "resourceVersionMatch" in request.query:
             self.checks.append(request.query["resourceVersion"])
             name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
-            known = [json.loads(line("", name, 1))["object"]] if name else []
+            known = [self._sent[name]] if name in self._sent else []
             return self._behind.pop(0) if self._behind else web.json_response({"metadata": {}, "items": known})
         self.queries.append(dict(request.query))
         if "watch" not in request.query:
             page = self._pages[request.query.get("continue", "")]
-            return page if isinstance(page, web.Response) else web.json_response(page)
+            if isinstance(page, web.Response):
+                return page
+            for item in page["items"] or []:
+                self._sent[item["metadata"]["name"]] = item
+            return web.json_response(page)
         act = self._acts.pop(0) if self._acts else None
         if isinstance(act, web.Response):
             return act
@@ -82,8 +89,18 @@ class Watched:
         if act is None:
             await asyncio.Event().wait()
         else:
-            await act(response.write)
+            await act(partial(self._write, response, bytearray()))
         return response
+
+    async def _write(self, response: web.StreamResponse, text: bytearray, chunk: bytes) -> None:
+        """Send a piece of a watch, and note the objects in its whole lines."""
+        text += chunk
+        *lines, rest = text.split(b"\n")
+        text[:] = rest
+        for found in map(json.loads, lines):
+            if name := found["object"].get("metadata", {}).get("name"):
+                self._sent[name] = found["object"]
+        await response.write(chunk)
 
 
 @asynccontextmanager
@@ -200,17 +217,36 @@ async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
     assert server.queries[2]["resourceVersion"] == "2"
 
 
-@pytest.mark.parametrize("uid", ["other", None])
-async def test_server_with_another_history_that_is_as_long_is_read_anew(uid: str | None) -> None:
-    """What was written since etcd was lost has reached our version before we are back."""
-    other = {"metadata": {"name": "a", "namespace": "n", "uid": uid, "resourceVersion": "1"}}
-    behind = [web.json_response({"metadata": {}, "items": [other] if uid else []})]
-    server = Watched(act(BEGINNING), act(line("ADDED", "b", 7, 5) + end_of_beginning(9)), behind=behind)
+@pytest.mark.parametrize(
+    "there",
+    [
+        {"uid": "other", "resourceVersion": "2"},  # etcd was lost
+        {"uid": "b", "resourceVersion": "1"},  # it was restored to what it was before b changed
+        None,  # and to what it was before b was made
+    ],
+)
+async def test_server_with_another_history_that_is_as_long_is_read_anew(there: dict[str, str] | None) -> None:
+    """What was written since has reached our version before we are back."""
+    other = [{"metadata": {"name": "b", "namespace": "n", **there}}] if there else []
+    behind = [web.json_response({"metadata": {}, "items": other})]
+    server = Watched(act(BEGINNING), act(line("ADDED", "a", 7, 5) + end_of_beginning(9)), behind=behind)
     async with informed(server) as (informer, told):
         await until(lambda: len(told) >= 4)
-        assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
+        assert told == ["->a0", "->b0", "a0>a5", "b0>-"]
         assert len(informer.store) == 1
     assert [query.get("resourceVersion") for query in server.queries[:2]] == [None, None]
+
+
+@pytest.mark.parametrize("use_watch_list", [True, False])
+async def test_watch_goes_on_where_all_that_is_there_is_unreadable(use_watch_list: bool) -> None:
+    odd = line("ADDED", "a", 1, size="huge")
+    pages = {"": {"metadata": {"resourceVersion": "2"}, "items": [json.loads(odd)["object"]]}}
+    begins = [act(odd + end_of_beginning(2))] if use_watch_list else []
+    server = Watched(*begins, act(b""), act(line("ADDED", "c", 3)), pages=pages)
+    async with informed(server, use_watch_list=use_watch_list) as (_, told):
+        await until(lambda: told)
+        assert told == ["->c0"]
+    assert [query.get("resourceVersion") for query in server.queries[:3]] == [None, "2", "2"], "read once"
 
 
 async def test_what_came_while_nothing_was_there_is_read() -> None:
@@ -223,7 +259,7 @@ async def test_what_came_while_nothing_was_there_is_read() -> None:
 
 
 async def test_server_without_watch_list_is_listed_in_pages() -> None:
-    pages: dict[str, object] = {
+    pages: dict[str, Any] = {
         "": {"metadata": {"continue": "x"}, "items": [json.loads(line("", "a", 1))["object"]]},
         "x": {"metadata": {"resourceVersion": "5"}, "items": [json.loads(line("", "b", 2))["object"]]},
     }
@@ -244,7 +280,7 @@ async def test_server_that_never_marks_the_end_of_the_beginning_is_listed(monkey
         await asyncio.Event().wait()
 
     monkeypatch.setattr(watch, "BEGINNING_SECONDS", 0.05)
-    pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
+    pages: dict[str, Any] = {"": {"metadata": {"resourceVersion": "5"}, "items": None}}
     server = Watched(endless, pages=pages)
     async with informed(server) as (informer, told):
         await informer.wait_settled()
@@ -358,7 +394,7 @@ def is_growing(delays: list[float]) -> bool:
 
 @pytest.mark.parametrize("use_watch_list", [True, False], ids=["watchlist", "pages"])
 async def test_history_that_expires_again_and_again_is_read_less_and_less_often(use_watch_list: bool) -> None:
-    pages: dict[str, object] = {"": {"metadata": {"resourceVersion": "2"}, "items": None}}
+    pages: dict[str, Any] = {"": {"metadata": {"resourceVersion": "2"}, "items": None}}
     beginning = BEGINNING if use_watch_list else b""
     server = Watched(*(act(beginning + error(410, "Expired")) for _ in range(10)), pages=pages)
     naps = Naps()

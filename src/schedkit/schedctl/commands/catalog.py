@@ -59,10 +59,12 @@ def update(session: Session, url: str | None, digest: str | None) -> None:
 
 
 def _choose(sources: tuple[str, ...], url: str | None, digest: str | None) -> list[str]:
-    from schedkit.images.catalog_remote import PUBLISHED, pin
+    from schedkit.images.catalog_remote import PUBLISHED, pin, split_pin
     from schedkit.images.reference import is_digest, is_url
 
-    known = list(dict.fromkeys([*filter(is_url, sources), PUBLISHED]))
+    urls = list(dict.fromkeys(filter(is_url, sources)))
+    # One that is pinned is not to be replaced by whatever is there now. The project's comes first: so does its error.
+    known = urls if PUBLISHED in (split_pin(one)[0] for one in urls) else [PUBLISHED, *urls]
     if url and url not in known:
         raise UsageError(
             f"{url[:200]} is not one of the catalogs", hint="name it with --catalog, or in `catalogs` of config.toml"

@@ -4,7 +4,7 @@ import click
 
 from schedkit.errors import UsageError
 from schedkit.host.local_images import KeptImages, describe
-from schedkit.schedctl.kept_images import gather, kept_fields
+from schedkit.schedctl.kept_images import find_places, gather, kept_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.session import Session
@@ -35,7 +35,7 @@ def command(session: Session, quiet: bool, template: Template | None) -> None:
     if quiet and (template or session.output.json):
         other = "--format" if template else "-o json"
         raise UsageError(f"--quiet cannot be used with {other}", hint="use one of the two")
-    kept = gather(session)
+    kept = gather(session, find_places(session))
     if template:
         show_lines(session.output, template, map(kept_fields, kept.images))
         return

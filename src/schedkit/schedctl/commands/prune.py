@@ -4,7 +4,7 @@ import click
 
 from schedkit.host.local_images import KeptImage, choose_removable, describe, remove_images
 from schedkit.runtimes.local_image import ImageInUseError
-from schedkit.schedctl.kept_images import gather, image_fields
+from schedkit.schedctl.kept_images import find_places, gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.output import format_bytes
 from schedkit.schedctl.planning import dry_run_option
@@ -29,9 +29,10 @@ def command(session: Session, dry_run: bool) -> None:
     Other images are never removed: `schedctl images --help` tells you which images are schedulers'.
     """
     session.require_root("prune")
+    places = find_places(session)  # before the lock, under which nobody is to wait for a network
 
     def choose() -> list[KeptImage]:
-        return [one for one in gather(session).images if not one.used_by]
+        return [one for one in gather(session, places).images if not one.used_by]
 
     removed, failed = choose_removable(choose()) if dry_run else remove_images(session.host, choose)
     freed = sum(one.size or 0 for one in removed)

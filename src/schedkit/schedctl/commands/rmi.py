@@ -6,7 +6,7 @@ from schedkit.errors import NotFoundError
 from schedkit.host.local_images import KeptImage, KeptImages, choose_removable, describe, match, remove_images
 from schedkit.runtimes.view import unseen
 from schedkit.schedctl.completing import complete_image
-from schedkit.schedctl.kept_images import gather, image_fields
+from schedkit.schedctl.kept_images import find_places, gather, image_fields
 from schedkit.schedctl.options import Command, output_option, pass_session
 from schedkit.schedctl.planning import dry_run_option
 from schedkit.schedctl.session import Session
@@ -30,9 +30,10 @@ def command(session: Session, words: tuple[str, ...], dry_run: bool) -> None:
     An image that a container or the enabled scheduler uses is kept, and the exit code is 1.
     """
     session.require_root("rmi")
+    places = find_places(session)  # before the lock, under which nobody is to wait for a network
 
     def choose() -> list[KeptImage]:
-        kept = gather(session)
+        kept = gather(session, places)
         wanted: list[KeptImage] = []
         for word in words:
             wanted += [one for one in _find(session, kept, word) if one not in wanted]

@@ -162,21 +162,32 @@ class Stream(Generic[Item]):
         await self._read_stream({"resourceVersion": self._version})
 
     async def _check_history(self) -> None:
-        """Ask whether the server is as far as we are, and has an object that we have, or none where we have none.
+        """Ask whether the server is as far as we are, and has our newest object as we have it, or none if we have none.
 
-        Where etcd was lost or restored, a watch from our version would wait forever, or miss what came before it.
+        Where etcd was lost or restored, a watch from our version would wait forever, or miss what came before it. If
+        that object has just changed, everything is read once more than needed.
         """
-        ours = (item.metadata for item in self._copy.store)
-        known = next((one for one in ours if self._namespace in ("", one.namespace)), None)
+        known = self._find_newest()
         query = {**self._query, "resourceVersion": self._version, "resourceVersionMatch": "NotOlderThan"}
         namespace = self._namespace
         if known:
             selectors = filter(None, (query.get("fieldSelector"), f"metadata.name={known.name}"))
             query["fieldSelector"], namespace = ",".join(selectors), known.namespace
         page = await self._client.fetch_page(self._resource, namespace=namespace, query=query, limit=1)
-        there = [decode(raw, Object).metadata.uid for raw in page.items or []]
-        if there != ([known.uid] if known else []):
+        there = [decode(raw, Object).metadata for raw in page.items or []]
+        if [(one.uid, one.resource_version) for one in there] != (
+            [(known.uid, known.resource_version)] if known else []
+        ):
             raise OtherHistoryError(f"watch {self._resource.plural}: the server has other objects than before")
+
+    def _find_newest(self) -> ObjectMeta | None:
+        """Of all objects that we know, readable or not, the one that changed last."""
+        unreadable = self._copy.unreadable
+        ours = (item.metadata for item in self._copy.store if item.metadata.key not in unreadable)
+        known = (*ours, *(one.metadata for one in unreadable.values()))
+        here = (one for one in known if self._namespace in ("", one.namespace))
+        # Versions are decimal numbers: a longer one is larger.
+        return max(here, key=lambda one: (len(one.resource_version), one.resource_version), default=None)
 
     async def _list(self) -> None:
         """Page by page; when the pages' version expires under way, everything in one piece."""
