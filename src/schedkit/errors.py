@@ -54,6 +54,9 @@ class SchedkitError(Exception):
         self.message = message
         self.hint = hint
 
+    def __str__(self) -> str:
+        return self.message  # which whoever passes it on may have added to
+
 
 class UsageError(SchedkitError):
     """The command line was wrong."""

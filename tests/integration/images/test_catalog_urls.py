@@ -266,14 +266,19 @@ def test_a_published_catalog_that_is_refused_leaves_the_last_good_copy_and_its_e
     assert str(load_catalog([], tmp_path).find("own")) == "example.com/own:v2"
 
 
-def test_the_signature_of_a_catalog_that_is_unchanged_or_pinned_is_not_fetched(
+def test_signature_of_a_catalog_is_fetched_unless_it_is_pinned_and_again_if_it_is_unchanged(
     server: Server, published: str, tmp_path: Path
 ) -> None:
     server.says("/catalog.json", GOOD, ETag='"one"')
+    server.says("/catalog.json.sigstore.json", b"signature")
     update_catalogs([pin(published, f"sha256:{sha256(GOOD).hexdigest()}")], tmp_path)
+    assert server.paths == ["/catalog.json"]
     server.says("/catalog.json", b"", 304)
-    assert update_catalogs([published], tmp_path) == [f"the catalog {published}: unchanged"]
-    assert server.paths == ["/catalog.json"] * 2
+    check = Check(GOOD)
+    assert update_catalogs([published], tmp_path, check_signature=check) == [f"the catalog {published}: unchanged"]
+    assert check.seen == [b"signature"]
+    with pytest.raises(BadDataError, match="it is refused; its last good copy stays"):
+        update_catalogs([published], tmp_path, check_signature=Check(NEWER))
     assert "own" in load_catalog([], tmp_path).entries
 
 
@@ -320,7 +325,7 @@ def test_catalog_and_signature_are_fetched_over_redirects_to_another_host(
         for _ in range(2):
             update_catalogs([f"https://{first.address}/catalog.json"], tmp_path, settings, check_signature=check)
             second.says("/assets/catalog.json", b"", 304)
-    assert check.seen == [b"signature"]
-    assert second.requests[-1][1]["if-none-match"] == '"one"'
+    assert check.seen == [b"signature"] * 2
+    assert second.requests[-2][1]["if-none-match"] == '"one"'
     assert not any({"authorization", "cookie", "referer"} & headers.keys() for _, headers in second.requests)
     assert "own" in load_catalog([], tmp_path).entries
