@@ -166,7 +166,7 @@ def test_catalog_update_tells_what_changed(runtime: FakeRuntime, monkeypatch: py
     calls = note(monkeypatch, catalog, "update_catalogs", ["the catalog x: unchanged"])
     said = json.loads(call("--catalog", "https://example.com/c.json", "catalog", "update", "-o", "json").stdout)
     assert (said["changes"], undocumented("catalog update", said)) == (["the catalog x: unchanged"], [])
-    assert calls[0][0] == ["https://example.com/c.json", PUBLISHED]
+    assert calls[0][0] == [PUBLISHED, "https://example.com/c.json"]
     call("catalog", "update")
     assert calls[1][0] == [PUBLISHED]
     call("catalog", "update", PUBLISHED)
