@@ -92,9 +92,8 @@ def test_enabled_scheduler_is_there_after_a_reboot_without_its_registry_and_afte
     document = schedctl.read("enable scx_fifo")
     assert document["enabled"]["verified"].startswith("key SHA256:")
     assert machine.run("systemd-analyze verify schedkit.service 2>&1", timeout=SECONDS).stdout == ""
-    schedctl.run(
-        "trial scx_fifo2 --for 1h"
-    )  # a reboot ends a trial: back to what is enabled, and nothing is left of it
+    # A reboot ends a trial: back to what is enabled, and nothing is left of it.
+    schedctl.run(f"trial {REGISTRY}/scx_fifo:v2 --for 1h")
     assert read_slot(machine) == Slot("enabled", FIFO2)
     machine.run("systemctl disable lab-registry.service", timeout=SECONDS)
     reboot(machine)
