@@ -9,7 +9,7 @@ from typing import NamedTuple
 from schedkit.errors import NotFoundError, SchedkitError, clean
 from schedkit.host.machine import Machine
 from schedkit.host.model import ProgressReporter, RunRequest
-from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.container import NOT_RUNNING, Container
 from schedkit.runtimes.labels import UNPRIVILEGED, Label
 from schedkit.runtimes.model import ContainerSpec, Runtime, name_taken
 
@@ -81,7 +81,7 @@ def find_name(runtime: Runtime, request: RunRequest) -> tuple[str, Container | N
     wanted = request.name or request.scheduler
     taken = {one.name: one for one in runtime.fetch_containers()}
     name, number = wanted, 2
-    while name in taken and taken[name].state not in (ContainerState.CREATED, ContainerState.EXITED):
+    while name in taken and taken[name].state not in NOT_RUNNING:
         if request.name and not request.replace:
             raise name_taken(runtime.driver, name)
         name, number = f"{wanted}-{number}", number + 1
@@ -163,5 +163,5 @@ def clean_line(line: str) -> str:
 
 def _leave(runtime: Runtime, id: str) -> None:
     state = runtime.fetch_container(id).state
-    if state not in (ContainerState.CREATED, ContainerState.EXITED):
+    if state not in NOT_RUNNING:
         end(runtime, id, _GRACE_SECONDS)

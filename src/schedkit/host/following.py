@@ -15,14 +15,13 @@ from schedkit.host.model import Host, ProgressReporter
 from schedkit.host.stop import STOP_SECONDS, stop
 from schedkit.host.trial_state import is_kept
 from schedkit.kernel.log import Ejection, KernelLog
-from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.container import NOT_RUNNING, Container
 from schedkit.runtimes.model import Runtime
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _REPLACING_SECONDS = 86400.0  # a bench may take that long; who dies meanwhile gives the lock back
 
 _AWAY = (UnavailableError, NoAnswerError)
-_ENDED = (ContainerState.EXITED, ContainerState.CREATED)
 
 
 def stream(
@@ -45,7 +44,7 @@ def stream(
     def has_ended() -> bool:
         now = runtime.fetch_container(id)
         seen(now)
-        return now.state in _ENDED
+        return now.state in NOT_RUNNING
 
     while True:
         try:
@@ -100,7 +99,7 @@ def follow(
                     continue
                 except NotFoundError:
                     return None
-                if now.state in _ENDED:
+                if now.state in NOT_RUNNING:
                     break
                 tail = 0  # it runs again: who replaced it has brought it back
             _check_ejection(log, ops)
@@ -119,9 +118,9 @@ def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
     """
     with hold_lock(host.machine.lock, patience=_REPLACING_SECONDS):
         now = runtime.fetch_container(id)
-        if now.state in _ENDED and is_kept(host.machine, id):
+        if now.state in NOT_RUNNING and is_kept(host.machine, id):
             return None
-        if now.state in _ENDED:
+        if now.state in NOT_RUNNING:
             containers.discard(runtime, id, host.progress)
         return now
 

@@ -8,7 +8,7 @@ from schedkit.errors import ExitCode, UsageError
 from schedkit.host.machine import Machine
 from schedkit.kernel.holder import Holder
 from schedkit.kernel.state import KernelState
-from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.container import NOT_RUNNING, Container
 from schedkit.runtimes.view import Runtimes, UnreachableRuntime
 from schedkit.unknown import Unknown
 
@@ -129,7 +129,7 @@ class Managed(NamedTuple):
     @property
     def running(self) -> bool:
         """Whether it may be at work: what could not be told counts as that."""
-        return self.container.state not in (ContainerState.CREATED, ContainerState.EXITED)
+        return self.container.state not in NOT_RUNNING
 
 
 class Observed(NamedTuple):

@@ -25,7 +25,7 @@ from schedkit.host.units import ENABLED, TRIAL, is_at_boot
 from schedkit.kernel.changes import Changes
 from schedkit.kernel.log import Ejection, KernelLog
 from schedkit.kernel.state import KernelState, read_state
-from schedkit.runtimes.container import Container, ContainerState
+from schedkit.runtimes.container import NOT_RUNNING, Container, ContainerState
 from schedkit.runtimes.labels import Label
 from schedkit.unknown import Unknown
 
@@ -208,7 +208,7 @@ def remove_leftovers(host: Host) -> None:
         if isinstance(trial, Unknown) or (trial and trial.is_under_way):
             return
         for one in host.runtimes.fetch_containers():
-            if Label.TRIAL in one.labels and one.state in (ContainerState.CREATED, ContainerState.EXITED):
+            if Label.TRIAL in one.labels and one.state in NOT_RUNNING:
                 host.progress.step(f"removing {one.name}, left over from a trial")
                 containers.discard(host.runtimes.find(one), one.id, host.progress)
 

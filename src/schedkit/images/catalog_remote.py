@@ -13,7 +13,7 @@ from schedkit.images.catalog_document import LARGEST, parse_catalog
 from schedkit.images.settings import RegistrySettings
 
 if TYPE_CHECKING:
-    from schedkit.images.transport import Transport
+    from schedkit.images.transport import Answer, Transport
 
 # The project's own catalog as it is now. It is asked for by `schedctl catalog update`, and by nothing else.
 PUBLISHED = "https://github.com/schedkit/schedkit/releases/download/catalog/catalog.json"
@@ -46,27 +46,28 @@ def fetch_copy(
 
     address, wanted = split_pin(url)
     _check_url(address, settings)
-    about = f"the catalog {address}"
     headers = {"Accept": "application/json"} | ({"If-None-Match": known.etag} if known and known.etag else {})
     transport = Transport(settings)
     try:
-        answer = transport.fetch(address, about=about, limit=LARGEST, headers=headers)
-        if answer.status == 304 and known:
-            if check_signature:  # again: the policy may be another one by now
-                check_signature(known.data, lambda limit: _fetch_signature(transport, address, limit))
-            return known
-        if answer.status != 200:
-            raise _explain(answer.status, about, hint=UPLOAD if address == PUBLISHED else "")
-        if wanted and _digest(answer.body) != wanted:
-            raise BadDataError(
-                f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
-                hint="look at what changed in it before you ask for this digest",
-            )
-        parse_catalog(answer.body, address)
-        if check_signature:
-            check_signature(answer.body, lambda limit: _fetch_signature(transport, address, limit))
+        answer = transport.fetch(address, about=f"the catalog {address}", limit=LARGEST, headers=headers)
+        copy = known if known and answer.status == 304 else _read_answer(answer, address, wanted)
+        if check_signature:  # of one that is unchanged, too: the policy may be another one by now
+            check_signature(copy.data, lambda limit: _fetch_signature(transport, address, limit))
     finally:
         transport.close()
+    return copy
+
+
+def _read_answer(answer: "Answer", address: str, wanted: str) -> Copy:
+    about = f"the catalog {address}"
+    if answer.status != 200:
+        raise _explain(answer.status, about, hint=UPLOAD if address == PUBLISHED else "")
+    if wanted and _digest(answer.body) != wanted:
+        raise BadDataError(
+            f"{about} is not the one that was asked for: its digest is sha256:{_digest(answer.body)}",
+            hint="look at what changed in it before you ask for this digest",
+        )
+    parse_catalog(answer.body, address)
     etag = answer.headers.get("etag", "")
     usable = etag.isascii() and etag.isprintable() and len(etag) <= LONGEST_ETAG
     return Copy(answer.body, etag if usable else "")

@@ -17,6 +17,9 @@ class ContainerState(StrEnum):
     EXITED = "exited"
 
 
+NOT_RUNNING = (ContainerState.CREATED, ContainerState.EXITED)  # never started, or ended
+
+
 class Container(NamedTuple):
     """A container of schedkit's or of the Go schedctl's, as its runtime reports it."""
 

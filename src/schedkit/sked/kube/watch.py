@@ -6,6 +6,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Generic, Protocol
 
 import aiohttp
@@ -184,7 +185,7 @@ class Stream(Generic[Item]):
         """Of all objects that we know, readable or not, the one that changed last."""
         unreadable = self._copy.unreadable
         ours = (item.metadata for item in self._copy.store if item.metadata.key not in unreadable)
-        known = (*ours, *(one.metadata for one in unreadable.values()))
+        known = chain(ours, (one.metadata for one in unreadable.values()))
         here = (one for one in known if self._namespace in ("", one.namespace))
         # Versions are decimal numbers: a longer one is larger.
         return max(here, key=lambda one: (len(one.resource_version), one.resource_version), default=None)
