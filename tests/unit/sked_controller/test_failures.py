@@ -1,12 +1,21 @@
 """Pods that do not run, in words that stay the same."""
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from schedkit.sked.controller.failures import Crash, find_crash, find_failures, is_overdue, read_node, steady_in
+from schedkit.sked.controller.failures import (
+    Crash,
+    find_crash,
+    find_failures,
+    has_trouble,
+    is_overdue,
+    read_node,
+    steady_in,
+)
 from schedkit.sked.controller.objects import Pod
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.making import CREATED, make_pod
@@ -151,3 +160,31 @@ def test_failures_come_by_node_and_pod_and_in_one_line_each() -> None:
 def test_pod_that_should_long_be_gone_is_overdue(going: bool, seconds: int, overdue: bool) -> None:
     now = datetime.fromisoformat(CREATED) + timedelta(seconds=seconds)
     assert is_overdue(make_pod(going=going), now) == overdue
+
+
+STATES: tuple[dict[str, Any], ...] = (
+    {},
+    {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+    {"terminated": {"exitCode": 1, "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:00:00Z"}},
+    {"terminated": {"exitCode": 0, "finishedAt": "2026-01-01T00:00:00Z"}},
+    *({"waiting": {"reason": reason}} for reason in ("", "PodInitializing", "CrashLoopBackOff", "ErrImagePull", "Odd")),
+)
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Failed", "Succeeded"])
+@pytest.mark.parametrize("scheduled", ["True", "False"])
+def test_nothing_is_ever_told_of_a_pod_without_trouble(phase: str, scheduled: str) -> None:
+    told = quiet = 0
+    for first, state, last in itertools.product(STATES, repeat=3):
+        containers = [{"name": "scx", "state": state, "lastState": last}]
+        init = [{"name": "wait-for-slot", "state": first}]
+        conditions = [{"type": "PodScheduled", "status": scheduled}]
+        pod = make_pod(containerStatuses=containers, initContainerStatuses=init, conditions=conditions, phase=phase)
+        moments = [NOW + timedelta(minutes=minutes) for minutes in (-1, 0, 1, 60)]
+        if has_trouble(pod):
+            told += 1
+        else:
+            quiet += 1
+            assert not any(find_failures([pod], now) or steady_in(pod, now) for now in moments)
+    assert told
+    assert quiet or phase == "Failed" or scheduled == "False"

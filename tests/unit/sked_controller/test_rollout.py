@@ -59,11 +59,12 @@ class Simulation:
         course = advance(self.asked, self.progress, self.target, places, self.requests, self.now)
         if course.progress != self.progress:
             assert not course.revisions, "moved before it was noted down"
+            assert course.coming == {name: node.coming for name, node in self.nodes.items() if node.coming}
             self.progress = course.progress
             self.requests = replace(self.requests, promote=False, retry=False)
-        self._check_pace(course, places)
-        if self.waits:
+        elif self.waits:
             self._check_waiting(course, places)
+        self._check_pace(course, places)
         for name, revision in course.revisions.items():
             self._give(self.nodes[name], revision)
         for name, node in self.nodes.items():
@@ -131,6 +132,7 @@ class Simulation:
             reason="NotAttachedInTime",
             message="nothing attached",
             labels=node.labels,
+            coming=node.coming,
             waiting=self._find_waiting(node),
             waits_for=frozenset([V1, V2, V3] if self.waits and node.attached else []),
         )
@@ -496,6 +498,17 @@ def test_nodes_that_are_not_well_are_left_out_and_follow_when_they_are() -> None
     simulation.nodes["n2"].well = True
     simulation.pass_time(30)
     assert len(simulation.having(V2)) == 5
+
+
+@pytest.mark.parametrize(("seconds", "moved"), [(-1, 1), (1, 0), (119, 0), (120, 1), (999, 1)])
+def test_node_that_has_yet_to_hand_over_counts_and_one_that_somebody_keeps_does_not(seconds: int, moved: int) -> None:
+    """Reports may be late: what is told to be somebody else's may be what is about to leave."""
+    given_at = NOW - timedelta(seconds=seconds)
+    foreign = Place("n0", V2, PlaceState.STARTING, skipped=True, foreign=True, given_at=given_at)
+    others = [Place(f"n{number}", V1, PlaceState.WORKING, attached_at=NOW) for number in (1, 2)]
+    progress = Progress(current=V1, update=V2, phase=PROGRESSING, since=NOW)
+    course = advance(ask(maxUnavailable=1), progress, V2, [foreign, *others], Requests(), NOW)
+    assert list(course.revisions.values()).count(V2) - 1 == moved
 
 
 def test_node_that_joins_gets_the_stable_revision_until_the_rollout_reaches_it() -> None:

@@ -131,6 +131,36 @@ def test_first_revision_and_a_failed_one_wait_for_nothing() -> None:
     assert cluster.waited == ["n1"], "nobody waits where nothing is attached"
 
 
+class Noting(Waiting):
+    """Keeps who waited for what, and which pods were to pull, when the way back was noted down."""
+
+    then: tuple[list[str], list[str]] | None = None
+
+    def _note(self, write: str, body: object) -> None:
+        if self.then is None and "schedexts/status" in write and "RollingBack" in str(body):
+            self.then = sorted(self.coming()), self.find_pulling()
+        super()._note(write, body)
+
+    def find_pulling(self) -> list[str]:
+        pods = [pod for pod in self.objects["pods"].values() if PULL in pod["metadata"]["labels"]]
+        return sorted(pod["spec"]["nodeName"] for pod in pods if "deletionTimestamp" not in pod["metadata"])
+
+
+def test_way_back_is_noted_down_before_anything_is_cleared_away() -> None:
+    """Clearing away thousands takes a while, and the nodes where it failed are without a scheduler."""
+    cluster = make_waiting(Noting)
+    assert isinstance(cluster, Noting)
+    cluster.add_node("n5")
+    cluster.add_agents("n5")
+    cluster.run_until("Complete")
+    cluster.most_idle = 0
+    cluster.ask(BAD, maxUnavailable=1)
+    cluster.run_until("RolledBack")
+    assert cluster.then == (["n2", "n3"], ["n4", "n5"])
+    assert (cluster.coming(), cluster.find_pulling()) == ({}, [])
+    assert cluster.most_idle == 1, "what was there before is no reason to move another node"
+
+
 def test_nobody_leaves_before_what_waits_looks_at_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that has just been started would see too late that the slot is free, and the gap would be longer."""
     cluster = make_waiting()

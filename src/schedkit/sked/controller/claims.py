@@ -31,7 +31,7 @@ class Claim:
     def owner(self) -> Key:
         return self.resource.metadata.key
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The same before and after a change of its resource."""
         return self.resource.metadata.key, self.place

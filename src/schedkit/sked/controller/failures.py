@@ -45,6 +45,19 @@ def find_failures(pods: Iterable[Pod], now: datetime) -> list[NodeFailure]:
     return sorted((failure for failure in found if failure), key=lambda failure: (failure.node, failure.pod))
 
 
+def has_trouble(pod: Pod) -> bool:
+    """Whether something is wrong with a pod, or was: of all others no failure is found, however late it is."""
+    containers = pod.status.container_statuses
+    states = [found.state for found in pod.status.init_container_statuses]
+    states += [found.state for found in containers]
+    return (
+        pod.status.phase == "Failed"
+        or is_unschedulable(pod)
+        or any(state.waiting is not None and state.waiting.reason not in BEGINNING for state in states)
+        or any(found.state.ended or found.last_state.ended for found in containers)
+    )
+
+
 def find_crash(pod: Pod) -> Crash | None:
     """The last end of a pod's scheduler, when Kubernetes tells no reason of it.
 

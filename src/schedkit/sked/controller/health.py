@@ -2,9 +2,10 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import chain
 
 from schedkit.sked.api.conditions import Reason
 from schedkit.sked.api.types import NodeCounts, NodeFailure
@@ -21,7 +22,7 @@ from schedkit.sked.controller.failures import (
     steady_in,
 )
 from schedkit.sked.controller.judgements import Judgements
-from schedkit.sked.controller.objects import DaemonSet, Node, Pod
+from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.plan import ClaimPlan
 from schedkit.sked.controller.scheduling import judge_node
 from schedkit.sked.controller.slots import find_given, read_next, read_slot, read_slot_of
@@ -74,14 +75,15 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         # Without a DaemonSet nothing is asked of any node yet; where no node is left, none will be.
         settled = not plan.apply and not plan.waiting and not plan.trouble and not plan.verifying
         return Health(plan, lost, Kernels(world.sight.no_reports, skipped=skipped), settled, winners=winners)
-    pods = _find_pods(world, plan, seen)
-    by_node, beside = _choose_pods(world, pods)
+    daemonsets = plan.revisions.seen if plan.revisions else (seen,)
+    by_node, beside = _choose_pods(world, chain.from_iterable(map(world.workloads.pods_of, daemonsets)))
+    troubled = list(chain.from_iterable(map(world.workloads.find_troubled, daemonsets)))
     nodes_of = dict(world.find_nodes(plan.claim, seen))
     counts, missing, without = _count(nodes_of.items(), plan, by_node)
     states, kernels = _judge(world, judgements, plan, nodes_of, by_node, beside, skipped, now)
-    failures = [*quarantined, *_add_kernels(find_failures(pods, now), kernels.bad, by_node)]
+    failures = [*quarantined, *_add_kernels(find_failures(troubled, now), kernels.bad, by_node)]
     failed = len(failures)
-    event = next((found for one in _find_daemonsets(plan, seen) if (found := world.workloads.refusal(one, now))), None)
+    event = next((found for one in daemonsets if (found := world.workloads.refusal(one, now))), None)
     if without and event:
         message = shorten(_strip_names(event.message, seen.metadata.name), MESSAGE_LENGTH)
         failures.insert(0, NodeFailure(node="", reason=Reason.FAILED_CREATE, message=message))
@@ -121,7 +123,7 @@ def examine(world: World, judgements: Judgements, plan: ClaimPlan, now: datetime
         and leaving <= 0
         and updated + excused >= counts.desired
     )
-    times = [time for time in (_next_look(pods, now), kernels.again_seconds) if time is not None]
+    times = [time for time in (_next_look(troubled, now), kernels.again_seconds) if time is not None]
     return Health(plan, nodes, kernels, settled, tuple(failures), failed, winners, min(times, default=None))
 
 
@@ -205,9 +207,10 @@ def _count(nodes: Iterable[tuple[str, Node]], plan: ClaimPlan, by_node: dict[str
         works = pod is not None and is_ready(pod)
         counts.scheduled += pod is not None
         counts.ready += works
-        counts.not_ready += not node.is_ready
-        counts.cordoned += node.is_ready and node.spec.unschedulable
-        if not works and node.is_ready and not node.spec.unschedulable:
+        can_run = node.is_ready
+        counts.not_ready += not can_run
+        counts.cordoned += can_run and node.spec.unschedulable
+        if not works and can_run and not node.spec.unschedulable:
             missing += 1
             without += pod is None and name not in plan.standing.pending
     return counts, missing, without
@@ -239,14 +242,6 @@ def _choose_pods(world: World, pods: Iterable[Pod]) -> tuple[dict[str, Pod], dic
         else:
             by_node[name] = pod
     return by_node, beside
-
-
-def _find_daemonsets(plan: ClaimPlan, seen: DaemonSet) -> Sequence[DaemonSet]:
-    return plan.revisions.seen if plan.revisions else (seen,)
-
-
-def _find_pods(world: World, plan: ClaimPlan, seen: DaemonSet) -> list[Pod]:
-    return [pod for found in _find_daemonsets(plan, seen) for pod in world.workloads.pods_of(found)]
 
 
 def _count_updated(plan: ClaimPlan, by_node: Mapping[str, Pod]) -> int:

@@ -10,7 +10,7 @@ from schedkit.sked.api.kubernetes import Affinity
 from schedkit.sked.api.requests import NEXT, QUARANTINE, REFRESH, SLOT
 from schedkit.sked.api.types import SchedExt
 from schedkit.sked.controller.daemonsets import MANAGED_BY, read_claim
-from schedkit.sked.controller.failures import read_node
+from schedkit.sked.controller.failures import has_trouble, read_node
 from schedkit.sked.controller.objects import (
     DAEMONSETS,
     EVENTS,
@@ -30,16 +30,28 @@ from schedkit.sked.controller.placement import Placement
 from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.reports import (
     AGENT_LABELS,
+    READY,
     REPORTS,
     AgentPod,
     NodeReport,
-    by_node,
+    by_ready_node,
     trim_agent,
     trim_report,
 )
 from schedkit.sked.controller.rolling import ASKED
 from schedkit.sked.controller.sight import Sight
-from schedkit.sked.controller.workloads import ABOUT, ADOPT, CLAIMED, CONTROLLER, MAKER, NODE, Workloads, about, claimed
+from schedkit.sked.controller.workloads import (
+    ABOUT,
+    ADOPT,
+    CLAIMED,
+    CONTROLLER,
+    MAKER,
+    NODE,
+    TROUBLED,
+    Workloads,
+    about,
+    claimed,
+)
 from schedkit.sked.controller.world import World
 from schedkit.sked.kube.client import Client
 from schedkit.sked.kube.informer import Informer
@@ -107,6 +119,7 @@ def make_informers(client: Client, agents_namespace: str) -> Informers:
                 MAKER: _by_maker,
                 NODE: lambda pod: (read_node(pod),),
                 PULL: _by_pull,
+                TROUBLED: _by_trouble,
             },
             transform=_trim_pod,
         ),
@@ -127,7 +140,7 @@ def make_informers(client: Client, agents_namespace: str) -> Informers:
             AgentPod,
             namespaces=[agents_namespace],
             label_selector=AGENT_LABELS,
-            indexes={NODE: by_node},
+            indexes={READY: by_ready_node},
             transform=trim_agent,
         ),
     )
@@ -173,6 +186,11 @@ def _by_pull(pod: Pod) -> Iterable[str]:
     """An index function: the revision whose image a pod brings to its node."""
     revision = pod.metadata.labels.get(PULL)
     return (str(Key(pod.metadata.namespace, revision)),) if revision else ()
+
+
+def _by_trouble(pod: Pod) -> Iterable[str]:
+    """An index function: the uid of the DaemonSet of a pod that something may be told of."""
+    return by_controller(pod) if has_trouble(pod) else ()
 
 
 def _trim_pod(pod: Pod) -> Pod:

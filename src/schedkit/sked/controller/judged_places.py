@@ -57,6 +57,7 @@ def make_place(
         seen.revision,
         state,
         skipped=skipped,
+        foreign=judgement.state is NodeState.FOREIGN,
         ready=pod is not None and is_ready(pod),
         # Of one that was attached before its agent looked, only what has been seen since then counts.
         attached_at=(parse_time(judgement.since) or seen.attached_at) if state is PlaceState.WORKING else None,

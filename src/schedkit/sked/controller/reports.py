@@ -12,7 +12,7 @@ from schedkit.sked.kube.resources import Resource
 
 REPORTS = Resource(GROUP, VERSION, NODE_PLURAL, NODE_KIND, namespaced=False)
 AGENT_LABELS = "app.kubernetes.io/name=sked,app.kubernetes.io/component=agent"
-NODE = "node"  # the index of agents
+READY = "ready"  # the index of agents
 ENABLED, DISABLED, UNSUPPORTED, UNKNOWN = "enabled", "disabled", "unsupported", "unknown"  # states of a slot
 CHANGING = ("enabling", "disabling")
 NO = "False"
@@ -183,9 +183,9 @@ def trim_agent(pod: AgentPod) -> AgentPod:
     return replace(pod, metadata=_trim(pod.metadata), status=AgentStatus(ready))
 
 
-def by_node(pod: AgentPod) -> Iterable[str]:
-    """An index function: where an agent runs."""
-    return (pod.spec.node_name,) if pod.spec.node_name else ()
+def by_ready_node(pod: AgentPod) -> Iterable[str]:
+    """An index function: where an agent runs that is ready."""
+    return (pod.spec.node_name,) if pod.is_ready and pod.spec.node_name else ()
 
 
 def _trim(metadata: ObjectMeta) -> ObjectMeta:

@@ -47,8 +47,9 @@ def advance(
     nodes = Places(asked, target, places, now)
     judge = _Judge(asked, target, nodes, requests, now)
     progress, message = judge.judge(before)
-    # What has not been written down yet is not acted upon: a successor would not know of it.
-    moves = nodes.assign(progress, paused=requests.paused) if progress == before else Moves({}, [], {})
+    # What has not been written down yet is not acted upon: a successor would not know of it. Who waits, waits on.
+    stays = Moves({}, [], {place.name: place.coming for place in places if place.coming})
+    moves = nodes.assign(progress, paused=requests.paused) if progress == before else stays
     moved = [place for place in places if place.revision == target]
     return Course(
         progress,

@@ -31,6 +31,7 @@ class Resting(NamedTuple):
 
     node: Node
     pod: Pod
+    waiter: Pod | None  # of another revision, which waits for the slot
     judgement: Judgement
     decision: Decision
     place: Place
@@ -56,14 +57,25 @@ class Rest:
             or known.decision is not decision
         ):
             return None
-        return known if pods.get((known.place.revision, node.metadata.name)) is known.pod else None
+        if pods.get((known.place.revision, node.metadata.name)) is not known.pod:
+            return None
+        return known if pods.get((known.place.coming, node.metadata.name)) is known.waiter else None
 
     def note(
-        self, node: Node, pod: Pod | None, judgement: Judgement, decision: Decision, place: Place, seen: Seen
+        self,
+        node: Node,
+        pod: Pod | None,
+        waiter: Pod | None,
+        judgement: Judgement,
+        decision: Decision,
+        place: Place,
+        seen: Seen,
     ) -> None:
         """Keep what was found out of a node, if it stays so until something changes."""
-        if pod and place.state is PlaceState.WORKING and place.revision and not seen.coming:
-            self._resting[place.name] = Resting(node, pod, judgement, decision, place, seen)
+        # Where what waited runs in the place of another, that one counts too, and where time passes, so does that.
+        is_plain = place.revision != place.coming and place.failed_at is None
+        if pod and place.state is PlaceState.WORKING and place.revision and is_plain:
+            self._resting[place.name] = Resting(node, pod, waiter, judgement, decision, place, seen)
         else:
             self._resting.pop(place.name, None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from schedkit.sked.controller.attachment import find_doubt
 from schedkit.sked.controller.objects import Node
-from schedkit.sked.controller.reports import NODE, AgentPod, NodeReport
+from schedkit.sked.controller.reports import READY, AgentPod, NodeReport
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.store import Store
 
@@ -39,7 +39,7 @@ class Sight:
 
     def has_ready_agent(self, node: str) -> bool:
         """Whether a node's agent can look at its kernel, and tells what it sees; asked where reports may be read."""
-        return any(agent.is_ready for agent in self.agents.find(NODE, node))
+        return self.agents.count(READY, node) > 0
 
     def find_agent_image(self) -> str | None:
         """The image that most agents are made of, empty where it takes credentials; None: no agent is ready."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from schedkit.sked.api.conditions import Reason
-from schedkit.sked.api.requests import PENDING, make_slot
+from schedkit.sked.api.requests import PENDING, SLOT, make_slot
 from schedkit.sked.api.rollout_types import COMPLETE, ROLLED_BACK, ROLLING_BACK, RolloutNodes, RolloutStatus
 from schedkit.sked.api.types import NodeFailure, SchedExt
 from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_image
@@ -109,7 +109,8 @@ class Steering:
         told = self._tell(claim, course, places, target, quarantined)
         status = note_asked(told, resource, known, revisions, self._find_kept(resource))
         again = (course.again - now).total_seconds() if course.again else None
-        pull, drop = self._plan_pulls(revisions, target, course, places, pullers)
+        is_noted = course.progress == progress
+        pull, drop = self._plan_pulls(revisions, target, course, places, pullers) if is_noted else ((), ())
         assignment = self._assign(claim, revisions, course, progress if progress.update else course.progress)
         self._note_taken(claim, assignment)
         # What was there before the first revision was not a scheduler.
@@ -125,8 +126,8 @@ class Steering:
             del self._taken[taken]
         for name, value in assignment.values.items():
             node = self._world.nodes.get("", name)
-            label = read_slot(node).value if node else ""
-            if label in assignment.slots and label != value:
+            label = node.metadata.labels.get(SLOT, "") if node else ""
+            if label != value and label in assignment.slots:
                 self._taken[claim.identity, name] = label
             else:
                 self._taken.pop((claim.identity, name), None)
@@ -257,7 +258,7 @@ class Steering:
                 place = replace(place, arrived=True)
             elif claim.owner not in self._without_pulls:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
-            rest.note(node, pod if is_resting and value else None, judgement, decision, place, seen)
+            rest.note(node, pod if is_resting and value else None, waiter, judgement, decision, place, seen)
             places.append(place)
         self._seen[claim.identity] = after
         rest.keep(after)

@@ -17,7 +17,8 @@ from schedkit.sked.kube.objects import Key
 from schedkit.sked.kube.store import Store
 
 ADOPT = "sked.schedkit.io/adopt"  # on a DaemonSet of somebody else's, "true": sked may have it
-CONTROLLER, MAKER, NODE, ABOUT, CLAIMED = "controller", "maker", "node", "about", "claimed"  # indexes
+# Indexes.
+CONTROLLER, MAKER, NODE, ABOUT, CLAIMED, TROUBLED = "controller", "maker", "node", "about", "claimed", "troubled"
 REFUSED_FOR = timedelta(minutes=10)  # after that, pods that were refused are tried again, on one node
 
 
@@ -93,16 +94,21 @@ class Workloads:
         return known.live if known else (self.name_work(claim),)
 
     def assign(self, claim: Claim, assignment: Assignment) -> list[str]:
-        """Take in which revision each node is to have; the nodes of which that says something new."""
+        """Take in which revision each node is to have; the nodes of which that says something new.
+
+        First those that get another one: they may be without a scheduler, and who only waits for a node can wait.
+        """
         before = self._assignments.get(claim.identity)
         if before == assignment:
             return []
         self._assignments[claim.identity] = assignment
-        if before is None or replace(before, values=assignment.values, coming=assignment.coming) != assignment:
+        if before is None:
             return list(self._placement.of(claim))
-        changed = before.values.items() ^ assignment.values.items()
-        changed |= before.coming.items() ^ assignment.coming.items()
-        return list({name for name, _ in changed})
+        given = (name for name, _ in before.values.items() ^ assignment.values.items())
+        others: Iterable[str] = (name for name, _ in before.coming.items() ^ assignment.coming.items())
+        if replace(before, values=assignment.values, coming=assignment.coming) != assignment:
+            others = self._placement.of(claim)
+        return list(dict.fromkeys((*given, *others)))
 
     def forget_assignments(self, resource: Key) -> None:
         """A resource is gone, or has other pools."""
@@ -154,6 +160,10 @@ class Workloads:
 
     def pods_of(self, daemonset: DaemonSet) -> list[Pod]:
         return self._pods.find(CONTROLLER, daemonset.metadata.uid)
+
+    def find_troubled(self, daemonset: DaemonSet) -> list[Pod]:
+        """The pods of a DaemonSet with which something is wrong, or was: mostly few of them."""
+        return self._pods.find(TROUBLED, daemonset.metadata.uid)
 
     def find_pod(self, daemonset: DaemonSet, node: str) -> Pod | None:
         """The pod of a DaemonSet that is on a node, and is to stay."""

@@ -70,7 +70,7 @@ class Store(Generic[Item]):
 
     def get(self, namespace: str, name: str) -> Item | None:
         """One object, as it was last seen."""
-        return self._items.get(Key(namespace, name))
+        return self._items.get(cast(Key, (namespace, name)))  # which is equal, and made in half the time
 
     def find(self, index: str, value: str) -> list[Item]:
         """The objects for which an index function gives this value."""
