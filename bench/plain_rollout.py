@@ -6,6 +6,8 @@ which a pod waits on the node, the label that gives it the slot.
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
@@ -16,63 +18,90 @@ from bench.plain import DAEMONSETS, MERGE, Json, send
 from bench.reports import REPORTS
 from schedkit.sked.api.requests import NEXT, SLOT, make_slot
 from schedkit.sked.controller.objects import DaemonSet
-from schedkit.sked.controller.pulls import PULL, make_pull_pod
+from schedkit.sked.controller.pulls import PULL, PullPod, make_pull_pod
 from schedkit.sked.kube.objects import Key
 
 NAMESPACE = "default"
+NAMED = f"/api/v1/namespaces/{NAMESPACE}/pods"
 PULLED, WAITS, ATTACHED = "pulled", "waits", "attached"
 
 
 @dataclass
 class PlainRollout:
-    """Moves all nodes to a revision, at most `most` at a time without a scheduler and twice as many being prepared."""
+    """Moves nodes to a revision, at most `most` at a time without a scheduler and twice as many being prepared."""
 
     session: aiohttp.ClientSession
     revision: Json
     most: int
-    pulls: bool = True  # whether the image is brought to each node first; who goes back has it
     _happened: defaultdict[tuple[str, str], asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
     _attached_before: dict[str, int] = field(default_factory=dict)
 
-    async def run(self, nodes: list[str]) -> None:
-        """Move them; return when the kernel of the last one has attached its scheduler."""
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """See what becomes of the nodes, which all of these need."""
+        watches = [asyncio.ensure_future(one) for one in (self._watch_pods(), self._watch_reports())]
+        try:
+            yield
+        finally:
+            for watch in watches:
+                watch.cancel()
+
+    async def move(self, nodes: Iterable[str], *, idle: Iterable[str] = (), pulls: bool = False) -> None:
+        """Move nodes; return when the kernel of the last one has attached its scheduler.
+
+        `idle` are without a scheduler already, so they go first. `pulls`: the image is brought to each node first.
+        """
         ahead, room = asyncio.Semaphore(3 * self.most), asyncio.Semaphore(self.most)
 
-        async def move(node: str) -> None:
-            async with ahead:
-                await self._prepare(node)
-                async with room:
-                    await self._give(node)
+        async def give(node: str) -> None:
+            async with room:
+                await self._give(node)
+                await self._happened[ATTACHED, node].wait()
 
-        watching = [asyncio.ensure_future(one) for one in (self._watch_pods(), self._watch_reports())]
-        try:
-            async with asyncio.TaskGroup() as group:
-                for node in nodes:
-                    group.create_task(move(node))
-        finally:
-            for task in watching:
-                task.cancel()
+        async def prepare_and_give(node: str) -> None:
+            async with ahead:
+                if pulls:
+                    await self._pull(node)
+                    await self._remove_puller(node)
+                await self._prepare(node)
+                await give(node)
+
+        async with asyncio.TaskGroup() as group:
+            for node in idle:
+                group.create_task(give(node))
+            for node in nodes:
+                group.create_task(prepare_and_give(node))
+
+    async def fail(self, given: Iterable[str], waiting: Iterable[str], pulled: Iterable[str]) -> None:
+        """Leave nodes as they are when a rollout fails: given what will not attach, or on the way to that."""
+        await asyncio.gather(*map(self._give, given), *map(self._prepare, waiting), *map(self._pull, pulled))
+
+    async def clear_away(self, waiting: Iterable[str], pulled: Iterable[str]) -> None:
+        """Take back what was on its way to nodes."""
+        unlabelled = (self._label(node, {NEXT: None}) for node in waiting)
+        await asyncio.gather(*unlabelled, *map(self._remove_puller, pulled))
 
     @property
     def _slot(self) -> str:
         return make_slot(Key(NAMESPACE, self.revision["metadata"]["name"]))
 
     async def _prepare(self, node: str) -> None:
-        if self.pulls:
-            await self._pull(node)
         await self._label(node, {NEXT: self._slot})
         await self._happened[WAITS, node].wait()
 
+    def _make_puller(self, node: str) -> PullPod:
+        return make_pull_pod(msgspec.convert(self.revision, DaemonSet), node)
+
     async def _pull(self, node: str) -> None:
-        pod = make_pull_pod(msgspec.convert(self.revision, DaemonSet), node)
-        path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        await send(self.session, "POST", path, msgspec.to_builtins(pod), "application/json")
+        await send(self.session, "POST", NAMED, msgspec.to_builtins(self._make_puller(node)), "application/json")
         await self._happened[PULLED, node].wait()
-        await send(self.session, "DELETE", f"{path}/{pod.metadata.name}", {}, "application/json")
+
+    async def _remove_puller(self, node: str) -> None:
+        name = self._make_puller(node).metadata.name
+        await send(self.session, "DELETE", f"{NAMED}/{name}", {}, "application/json")
 
     async def _give(self, node: str) -> None:
         await self._label(node, {SLOT: self._slot, NEXT: None})
-        await self._happened[ATTACHED, node].wait()
 
     async def _label(self, node: str, said: dict[str, str | None]) -> None:
         await send(

@@ -7,6 +7,7 @@ import asyncio
 import os
 import shutil
 import time
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,24 +128,45 @@ async def _measure_operator(cluster: Cluster, scene: Scene, kernels: PlayedKerne
     show(f"{scene.size} nodes, third revision: nodes that have it", str(count))
     back = await _measure(scene, "back from it", V3, "RolledBack")
     manager.stop()
-    # The same by a loop: all nodes to the first revision; as many as went back to another one, whose image is there.
+    # The same by a loop: all nodes to the first revision; and as many as went back, from where the operator began.
+    nodes = [f"kwok-{number:04}" for number in range(scene.size)]
     if not only_back:
-        plain = await _move(scene, "all nodes by a plain loop", V1, scene.size, pulls=True)
+        rollout = PlainRollout(scene.session, await fetch_revision(scene.session, V1), scene.size // 10)
+        plain = await _time(scene, "all nodes by a plain loop", rollout, rollout.move(nodes, pulls=True))
         show("ratio second revision / a plain loop that makes the same pods", f"{second / plain:.2f}")
-    kernels.refuse(V3, scene.size)
-    to = V3 if only_back else V2
-    plain_back = await _move(scene, f"{count} nodes back by a plain loop", to, count, pulls=False)
+    plain_back = await _move_back(scene, kernels, nodes, count)
     show("ratio back / a plain loop back", f"{back / plain_back:.2f}")
 
 
-async def _move(scene: Scene, what: str, image: str, count: int, *, pulls: bool) -> float:
-    """Move nodes by a loop that knows where it goes."""
-    revision = await fetch_revision(scene.session, image)
+async def _move_back(scene: Scene, kernels: PlayedKernels, nodes: list[str], count: int) -> float:
+    """Move nodes back by a loop, from a third revision that the last ones of them did not attach.
+
+    As in the operator's case, a pod of it waits on further nodes, and one that pulls is on others.
+    """
+    most = scene.size // 10
+    third = PlainRollout(scene.session, await fetch_revision(scene.session, V3), most)
+    first = PlainRollout(scene.session, await fetch_revision(scene.session, V1), most)
+    attached, idle = nodes[: count - most], nodes[count - most : count]
+    waiting, pulled = nodes[count:][: 2 * most], nodes[count:][2 * most : 4 * most]
+    kernels.refuse(V3, len(attached))
+    async with third.watching():
+        await third.move(attached)
+        await third.fail(idle, waiting, pulled)
+        await _wait_idle(scene, most, without_pods=0)  # there are pods, which do not attach
+
+    async def go_back() -> None:
+        await asyncio.gather(third.clear_away(waiting, pulled), first.move(reversed(attached), idle=idle))
+
+    return await _time(scene, f"{count} nodes back by a plain loop", first, go_back())
+
+
+async def _time(scene: Scene, what: str, rollout: PlainRollout, moving: Awaitable[None]) -> float:
+    """How long a loop takes that knows where it goes."""
     _restart(scene)
-    began = time.monotonic()
-    nodes = [f"kwok-{number:04}" for number in range(count)]
-    await PlainRollout(scene.session, revision, scene.size // 10, pulls).run(nodes)
-    seconds = time.monotonic() - began
+    async with rollout.watching():
+        began = time.monotonic()
+        await moving
+        seconds = time.monotonic() - began
     _tell(scene, what, seconds)
     return seconds
 
@@ -204,9 +226,11 @@ def _tell(scene: Scene, what: str, seconds: float) -> None:
     show(f"{scene.size} nodes, {what}: most without a scheduler, by reports", str(scene.by_reports.most))
 
 
-async def _wait_idle(scene: Scene, count: int) -> None:
+async def _wait_idle(scene: Scene, count: int, *, without_pods: int | None = None) -> None:
+    expected = count if without_pods is None else without_pods, count
+
     async def is_so() -> bool:
-        return scene.by_pods.idle == scene.by_reports.idle == count
+        return (scene.by_pods.idle, scene.by_reports.idle) == expected
 
     await until(f"{count} nodes without a scheduler", is_so, LIMIT)
     _restart(scene)
