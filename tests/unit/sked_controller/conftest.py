@@ -14,15 +14,17 @@ def _rest_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     find_places: Any = Steering._find_places
 
     def find_both_ways(self: Any, claim: Any, *arguments: Any) -> Any:
-        seen, taken = dict(self._seen), dict(self._names_taken)
+        seen, rest, taken = dict(self._seen), dict(self._rest), dict(self._names_taken)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Rest, "find", lambda *_: None)
-            patch.setattr(Rest, "note", lambda *_: None)
+            for method in ("note", "keep"):
+                patch.setattr(Rest, method, lambda *_: None)
             places = find_places(self, claim, *arguments)
         remembered = self._seen[claim.identity]
-        self._seen, self._names_taken = seen, taken
+        self._seen, self._rest, self._names_taken = seen, rest, taken
         assert find_places(self, claim, *arguments) == places
-        assert self._seen[claim.identity] == remembered
+        wake = self._rest[claim.identity].wake
+        assert {name: wake(name, found) for name, found in self._seen[claim.identity].items()} == remembered
         return places
 
     monkeypatch.setattr(Steering, "_find_places", find_both_ways)

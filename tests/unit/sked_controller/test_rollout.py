@@ -276,7 +276,7 @@ def test_node_that_was_brought_back_is_waited_for_until_its_kernel_has_it_or_its
     if phase == ROLLING_BACK:
         assert course.again == NOW + TIMEOUT
         assert course.message.startswith("1 node left to bring back")
-        well = replace(back, state=PlaceState.WORKING, attached_at=NOW)
+        well = back._replace(state=PlaceState.WORKING, attached_at=NOW)
         assert advance(asked, progress, V2, [well, rest], Requests(), NOW).progress.phase == ROLLED_BACK
 
 
@@ -314,7 +314,7 @@ def test_node_whose_log_is_being_read_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("paused", [False, True])
 def test_node_whose_quarantine_ends_on_the_way_back_or_with_another_try_gets_the_stable_revision(paused: bool) -> None:
     (failing, other) = fail_with("it left")
-    places = [replace(failing, skipped=True, quarantined=True), other]
+    places = [failing._replace(skipped=True, quarantined=True), other]
     failed = Progress(V1, V2, ROLLING_BACK, failed=Cause(V2, "n0", "Ejected", "it left", NOW), since=NOW)
     for before in (failed, replace(failed, failed=None)):
         course = advance(ask(), before, V2, places, Requests(paused=paused), NOW)
@@ -342,7 +342,7 @@ def test_rollback_waits_neither_for_what_nobody_will_ever_tell_nor_by_a_wrong_cl
     unknown = Place("n0", V1, PlaceState.UNKNOWN, ready=True, given_at=NOW)
     assert go_back(unknown) == ROLLED_BACK, "no agent runs anywhere"
     assert go_back(unknown, Place("n1", V1, PlaceState.WORKING, attached_at=NOW)) == ROLLING_BACK
-    assert go_back(replace(unknown, ready=False)) == ROLLING_BACK
+    assert go_back(unknown._replace(ready=False)) == ROLLING_BACK
     assert go_back(Place("n0", V1, PlaceState.FAILED, given_at=NOW + timedelta(days=1))) == ROLLED_BACK
 
 

@@ -147,22 +147,24 @@ def _judge(
         return states, Kernels(why, skipped=skipped, judged=judged)
     first: dict[NodeState, tuple[str, Judgement]] = {}
     bad: dict[str, Judgement] = {}
-    attaching, until = 0, None
+    attached, attaching, until = 0, 0, None
     for name, node in nodes.items():
         found = judgements.look(plan.claim, node, by_node.get(name), now, beside.get(name, ()))
-        states[found.state] += 1
         if plan.revisions:
             judged[name] = found
         if found.until is not None:
             until = found.until if until is None else min(until, found.until)
         if found.state is NodeState.ATTACHED:
+            attached += 1
             continue
+        states[found.state] += 1
         if found.state not in first or name < first[found.state][0]:
             first[found.state] = name, found
         if found.state in REASONS:
             bad[name] = found
         elif found.state is NodeState.ATTACHING and node.is_ready and not node.spec.unschedulable:
             attaching += 1
+    states[NodeState.ATTACHED] = attached  # which nearly all are: to count them one by one here would take longer
     again = max((until - now).total_seconds(), 0.0) if until else None
     return states, Kernels("", attaching, skipped, first, bad, judged, again)
 

@@ -48,20 +48,6 @@ class _Judged(NamedTuple):
     told: str | None  # the last that was worth telling; None: nothing was known so far
     first_look: datetime
 
-    def still_holds(self, other: "_Judged", now: datetime) -> bool:
-        """Whether another look would find the same. Stores keep an object until it changes, so identity is enough."""
-        until = self.judgement.until
-        return (
-            self.claim == other.claim
-            and self.pod is other.pod
-            and self.report is other.report
-            and self.agent_ready == other.agent_ready
-            and self.boot_id == other.boot_id
-            and self.held == other.held
-            and self.lessons == other.lessons
-            and (until is None or now < until)
-        )
-
 
 class _Watched(NamedTuple):
     """A life of a scheduler that was attached while the pod of another revision waited for its slot."""
@@ -98,33 +84,33 @@ class Judgements:
         """
         name = node.metadata.name
         before = self._judged.get(name)
-        found = _Judged(
-            claim.identity,
-            pod,
-            self._sight.reports.get("", name),
-            self._sight.has_ready_agent(name),
-            node.status.node_info.boot_id,
-            self._sight.lasts(name, now),
-            self._lessons,
-            before.judgement if before else Judgement(NodeState.UNKNOWN),
-            None,
-            now,
-        )
+        report, agent_ready = self._sight.reports.get("", name), self._sight.has_ready_agent(name)
+        boot_id, held = node.status.node_info.boot_id, self._sight.lasts(name, now)
         known = before if before and before.claim == claim.identity else None
         if beside or name in self._watched:
-            self._see_beside(claim, name, known, found.report, beside)
-        if before and before.still_holds(found, now):
-            return before.judgement
+            self._see_beside(claim, name, known, report, beside)
+        # Whether another look would find the same. Stores keep an object until it changes, so identity is enough.
+        if (
+            known
+            and known.pod is pod
+            and known.report is report
+            and known.agent_ready == agent_ready
+            and known.boot_id == boot_id
+            and known.held == held
+            and known.lessons == self._lessons
+            and (known.judgement.until is None or now < known.judgement.until)
+        ):
+            return known.judgement
         was = known.judgement if known else None
         digest = read_digest(pod)
         after = judge(
             pod,
-            found.report,
-            agent_ready=found.agent_ready,
-            boot_id=found.boot_id,
+            report,
+            agent_ready=agent_ready,
+            boot_id=boot_id,
             learned=self._learned.get(digest, {}),
             foreign=was.ops if was and was.state is NodeState.FOREIGN else "",
-            held=found.held,
+            held=held,
             now=now,
         )
         if after.state is NodeState.ATTACHING and after.until is None and (left := self._sight.held_in(name, now)):
@@ -137,7 +123,9 @@ class Judgements:
             told = _name(after)
         elif after.state is not NodeState.UNKNOWN:
             told = told or ""
-        self._judged[name] = found._replace(lessons=self._lessons, judgement=after, told=told, first_look=first_look)
+        self._judged[name] = _Judged(
+            claim.identity, pod, report, agent_ready, boot_id, held, self._lessons, after, told, first_look
+        )
         return after
 
     def take_changes(self, resource: Key) -> list[Change]:

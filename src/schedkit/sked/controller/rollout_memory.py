@@ -44,6 +44,7 @@ class Rest:
     def __init__(self, context: tuple[object, ...]) -> None:
         self.context = context  # what holds for all nodes
         self._resting: dict[str, Resting] = {}
+        self._looked_at: datetime | None = None  # when they were last seen to be at rest
 
     def find(
         self, node: Node, judgement: Judgement, decision: Decision, pods: Mapping[tuple[str, str], Pod]
@@ -79,10 +80,17 @@ class Rest:
         else:
             self._resting.pop(place.name, None)
 
-    def keep(self, names: Container[str]) -> None:
-        """Forget all other nodes: they are gone, or somebody else's."""
+    def keep(self, names: Container[str], now: datetime) -> None:
+        """Forget all other nodes after a look: they are gone, or somebody else's."""
         for name in [name for name in self._resting if name not in names]:
             del self._resting[name]
+        self._looked_at = now
+
+    def wake(self, name: str, seen: Seen) -> Seen:
+        """What is remembered of a node that may have been at rest until now: at the last look it was well."""
+        if self._looked_at is None or name not in self._resting:
+            return seen
+        return seen._replace(given_at=self._looked_at, well_at=self._looked_at)
 
 
 def remember(

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from schedkit.sked.api.rollout_types import PAUSED, ROLLED_BACK, ROLLING_BACK, Rollout, RolloutStep
@@ -12,6 +12,7 @@ from schedkit.sked.controller.progress import Progress
 
 MIN_ATTACHED_SECONDS = 60
 ATTACH_TIMEOUT_SECONDS = 120
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class PlaceState(StrEnum):
@@ -23,9 +24,8 @@ class PlaceState(StrEnum):
     UNKNOWN = "unknown"  # nobody tells what the kernel does
 
 
-@dataclass(frozen=True)
-class Place:
-    """One node, as a rollout sees it."""
+class Place(NamedTuple):
+    """One node, as a rollout sees it; thousands are made at each look."""
 
     name: str
     revision: str = ""  # that it was given; empty: none yet, or the one before is leaving
@@ -46,7 +46,7 @@ class Place:
     waits_for: frozenset[str] = frozenset()  # the revisions whose pods are to wait here before it is given to them
     reason: str = ""
     message: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = NO_LABELS
 
 
 class Moves(NamedTuple):

@@ -217,22 +217,24 @@ class Steering:
         waits = frozenset(seen.metadata.name for seen in revisions.seen if find_waiter(seen))
         failed = {(failure.node, failure.pod): failure for failure in failures if failure.pod}
         busy = {failure.node for failure in failures} | {node for _, node in pullers}
-        before, after = self._seen.get(claim.identity, {}), {}
         gaps: list[int] = []
         places = self._find_quarantined(claim, judged, retried)
         left_alone = {place.name for place in places}
         rest = self._find_rest(claim, revisions, names, waits)
+        before, after = self._seen.get(claim.identity, {}), {}
+        find_node, find_decision, identity = self._world.nodes.get, self._world.decision, claim.identity
         for name, judgement in judged.items():
-            node = self._world.nodes.get("", name)
+            node = find_node("", name)
             if node is None or name in left_alone:
                 continue
-            decision = self._world.decision(name)
-            key = claim.identity, name
+            decision = find_decision(name)
+            key = identity, name
             is_resting = name not in busy and key not in self._taken and key not in self._names_taken
             if is_resting and (known := rest.find(node, judgement, decision, pods)):
                 places.append(known.place)
-                after[name] = known.seen._replace(given_at=now, well_at=now)
+                after[name] = known.seen
                 continue
+            was = rest.wake(name, before[name]) if name in before else None
             coming = names.get(read_next(node).value, "")
             waiter = pods.get((coming, name))
             value = find_given(node, pods.get((names.get(read_slot(node).value, ""), name)), waiter)
@@ -242,26 +244,26 @@ class Steering:
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
-            seen = remember(before.get(name), revision, pod, judgement, excused, now)
-            seen = remember_coming(before.get(name), seen, coming, now)
+            seen = remember(was, revision, pod, judgement, excused, now)
+            seen = remember_coming(was, seen, coming, now)
             report = self._world.sight.reports.get("", name)
-            seen = after[name] = remember_gap(before.get(name), seen, pod, report)
-            if seen.gap is not None and name in before and not is_same_gap(before[name], seen):
+            seen = after[name] = remember_gap(was, seen, pod, report)
+            if seen.gap is not None and was and not is_same_gap(was, seen):
                 gaps.append(seen.gap)
             place = make_place(
                 claim, node, seen, pod, judgement, failed.get((name, pod.metadata.name)) if pod else None, skipped, now
             )
             if pod and (until := unread.get(pod.metadata.name)) and place.state is PlaceState.FAILED:
-                place = replace(place, state=PlaceState.STARTING, failed_at=until, held=True)
+                place = place._replace(state=PlaceState.STARTING, failed_at=until, held=True)
             place = _note_waiting(place, seen, waiter, waits, now)
             if coming == revisions.target and waiter and (is_waiting(waiter) or has_begun(waiter)):
-                place = replace(place, arrived=True)
+                place = place._replace(arrived=True)
             elif claim.owner not in self._without_pulls:
                 place = self._note_pull(claim, place, pod, revisions, pullers, now)
             rest.note(node, pod if is_resting and value else None, waiter, judgement, decision, place, seen)
             places.append(place)
         self._seen[claim.identity] = after
-        rest.keep(after)
+        rest.keep(after, now)
         return places, gaps
 
     def _find_rest(
@@ -272,9 +274,12 @@ class Steering:
         pulls = claim.owner not in self._without_pulls
         context = (revisions.target, image, frozenset(names.items()), waits, pulls, claim.rollout)
         known = self._rest.get(claim.identity)
-        if known is None or known.context != context:
-            known = self._rest[claim.identity] = Rest(context)
-        return known
+        if known and known.context == context:
+            return known
+        if known and (seen := self._seen.get(claim.identity)):
+            self._seen[claim.identity] = {name: known.wake(name, found) for name, found in seen.items()}
+        rest = self._rest[claim.identity] = Rest(context)
+        return rest
 
     def _note_pull(
         self, claim: Claim, place: Place, pod: Pod | None, revisions: RevisionPlan, pullers: Pullers, now: datetime
@@ -290,15 +295,15 @@ class Steering:
         puller = pullers.get((revisions.target, place.name))
         if puller is None and taken == name_pull_pod(revisions.target, place.name):
             # Somebody else's pod has its name: that is no reason to wait forever.
-            return replace(place, pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
+            return place._replace(pulled=now >= taken_at + UNSEEN, failed_at=taken_at + UNSEEN)
         self._names_taken.pop(key, None)
         fault = judge_pull(puller) if puller else None
         if puller is None or fault is None:
-            return replace(place, pulled=puller is not None)
+            return place._replace(pulled=puller is not None)
         since = parse_time(puller.metadata.creation_timestamp) or now
         late = now >= since + read_timeout(claim.rollout)
         unpullable = (fault or "it takes too long") if late else ""
-        return replace(place, pulled=False, unpullable=unpullable, failed_at=since + read_timeout(claim.rollout))
+        return place._replace(pulled=False, unpullable=unpullable, failed_at=since + read_timeout(claim.rollout))
 
     def _find_quarantined(self, claim: Claim, nodes: Iterable[str], retried: str) -> list[Place]:
         """The nodes where a revision failed so often that they are left without a scheduler.
@@ -316,7 +321,7 @@ class Steering:
                 note = written
             if note and note.sched_ext == str(claim.owner):
                 ejected = Place(name, note.revision, PlaceState.FAILED, reason=Reason.EJECTED, message=note.reason)
-                places.append(replace(ejected, skipped=True, quarantined=True))
+                places.append(ejected._replace(skipped=True, quarantined=True))
         return places
 
     def _is_skipped(self, node: Node, judgement: Judgement) -> bool:
@@ -364,10 +369,10 @@ def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset
     if waiter and (waiting := find_waiting(waiter)):
         started_at = parse_time(waiting.started_at)
         if started_at and started_at <= now < started_at + WAITER_STARTS:
-            return replace(place, waits_for=waits, failed_at=started_at + WAITER_STARTS)
-        return replace(place, waiting=seen.coming, waits_for=waits)
+            return place._replace(waits_for=waits, failed_at=started_at + WAITER_STARTS)
+        return place._replace(waiting=seen.coming, waits_for=waits)
     late_at = seen.coming_at + WAITER_SECONDS if seen.coming_at else None
     if late_at is None or now < late_at:
-        return replace(place, waits_for=waits, failed_at=late_at)
+        return place._replace(waits_for=waits, failed_at=late_at)
     # A node may have no room for two pods, or its kubelet other cares: then it goes without.
-    return replace(place, waits_for=waits - {seen.coming}, unpullable=find_pull_fault(waiter) if waiter else "")
+    return place._replace(waits_for=waits - {seen.coming}, unpullable=find_pull_fault(waiter) if waiter else "")
