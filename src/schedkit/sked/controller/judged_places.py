@@ -11,7 +11,7 @@ from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.failures import CRASH_LOOPING, is_ready, is_running, is_waiting
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.rolling import RevisionPlan
-from schedkit.sked.controller.rollout_memory import Seen
+from schedkit.sked.controller.rollout_memory import Seen, find_leaving_end
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState, read_timeout
 
 BROKEN = (Reason.EJECTED, Reason.UNFIT, CRASH_LOOPING)  # of which no time will make anything else
@@ -57,7 +57,7 @@ def make_place(
         seen.revision,
         state,
         skipped=skipped,
-        foreign=judgement.state is NodeState.FOREIGN,
+        leaving_until=find_leaving_end(seen, judgement, read_timeout(claim.rollout)),
         ready=pod is not None and is_ready(pod),
         # Of one that was attached before its agent looked, only what has been seen since then counts.
         attached_at=(parse_time(judgement.since) or seen.attached_at) if state is PlaceState.WORKING else None,

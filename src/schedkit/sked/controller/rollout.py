@@ -218,6 +218,7 @@ class _Judge:
         """When time alone changes something."""
         places = self._places
         times = [place.failed_at for place in places.open if place.failed_at]
+        times += [until for place in places.all if (until := places.find_leaving_end(place))]
         if self._target != progress.current:
             times += [
                 place.attached_at + places.least

@@ -1,7 +1,7 @@
 """What a rollout remembers of its nodes from one look to the next: times that nobody else tells, and who is at rest."""
 
 from collections.abc import Container, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from schedkit.sked.controller.attachment import Judgement, NodeState
@@ -24,6 +24,8 @@ class Seen(NamedTuple):
     coming_at: datetime | None = None  # since when that was seen
     is_measured: bool = False  # whether its revision has been attached here
     gap: int | None = None  # for how many milliseconds the kernel was without a scheduler before that, where known
+    left: str = ""  # what an earlier revision had attached here, until this one is attached
+    left_at: datetime | None = None  # since when it is to leave
 
 
 class Resting(NamedTuple):
@@ -112,6 +114,21 @@ def remember(
 def remember_coming(before: Seen | None, seen: Seen, coming: str, now: datetime) -> Seen:
     known = before.coming_at if before and before.coming == coming else None
     return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
+
+
+def remember_left(before: Seen | None, seen: Seen, now: datetime) -> Seen:
+    """Know a scheduler again that has to leave: an agent's report may be late, and it is not somebody else's."""
+    if before is None or seen.attachment:
+        return seen
+    if before.attachment and before.revision != seen.revision:
+        return seen._replace(left=before.attachment.partition(" ")[2], left_at=now)
+    return seen._replace(left=before.left, left_at=before.left_at)
+
+
+def find_leaving_end(seen: Seen, judgement: Judgement, timeout: timedelta) -> datetime | None:
+    """Until when what is told to be somebody else's is taken for what has to leave; None: it is another's."""
+    is_the_same = judgement.state is NodeState.FOREIGN and judgement.episode == seen.left != ""
+    return seen.left_at + timeout if is_the_same and seen.left_at else None
 
 
 def remember_gap(before: Seen | None, seen: Seen, pod: Pod | None, report: NodeReport | None) -> Seen:

@@ -31,7 +31,7 @@ class Place(NamedTuple):
     revision: str = ""  # that it was given; empty: none yet, or the one before is leaving
     state: PlaceState = PlaceState.STARTING
     skipped: bool = False  # NotReady, cordoned, unfit, or somebody else's scheduler is in its kernel
-    foreign: bool = False  # whether it is that last one
+    leaving_until: datetime | None = None  # until when that is taken for what its earlier revision had attached
     quarantined: bool = False  # it failed with its revision, and is left alone
     ready: bool = False  # whether its pod says that it is well
     held: bool = False  # whether its pod is to stay for a moment, until its log has been read
@@ -147,14 +147,10 @@ class Places:
         until = place.given_at + self._timeout
         return until if until > self._now else None
 
-    def _is_handed_over(self, place: Place) -> bool:
-        """Whether a node with somebody else's scheduler was given its revision just now: that may be the one before.
-
-        An agent's report may be late, and then the node is without one in a moment.
-        """
-        if not place.skipped or not place.foreign or place.quarantined or place.given_at is None:
-            return False
-        return place.given_at <= self._now < place.given_at + self._timeout
+    def find_leaving_end(self, place: Place) -> datetime | None:
+        """Until when a node counts that is skipped, as its report shows what left, or is about to: that may be late."""
+        until = place.leaving_until if place.skipped else None
+        return until if until and until > self._now else None
 
     def is_awaited(self, place: Place) -> bool:
         """Whether a node that was brought back may yet attach what it has; not one that has not worked for long."""
@@ -178,9 +174,9 @@ class Places:
         given |= dict.fromkeys(ended, progress.current)
         # Who has none loses nothing by getting another one. Who has one counts when it is taken off; and before that,
         # nodes whose new one has yet to show that it stays count as being without.
-        handed_over = sum(map(self._is_handed_over, self.all))
-        room = self.most - handed_over - sum(not _has_scheduler(place) for place in self.open)
-        settled_room = self.most - handed_over - sum(not self._is_available(place, progress) for place in self.open)
+        leaving = sum(self.find_leaving_end(place) is not None for place in self.all)
+        room = self.most - leaving - sum(not _has_scheduler(place) for place in self.open)
+        settled_room = self.most - leaving - sum(not self._is_available(place, progress) for place in self.open)
         for place, revision in self._choose(progress, paused=paused):
             if place.held:
                 continue

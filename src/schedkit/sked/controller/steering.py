@@ -36,7 +36,15 @@ from schedkit.sked.controller.rolling import (
     tell_progress,
 )
 from schedkit.sked.controller.rollout import Course, advance
-from schedkit.sked.controller.rollout_memory import Rest, Seen, is_same_gap, remember, remember_coming, remember_gap
+from schedkit.sked.controller.rollout_memory import (
+    Rest,
+    Seen,
+    is_same_gap,
+    remember,
+    remember_coming,
+    remember_gap,
+    remember_left,
+)
 from schedkit.sked.controller.rollout_nodes import Place, PlaceState, read_timeout
 from schedkit.sked.controller.slots import Assignment, find_given, read_next, read_slot
 from schedkit.sked.controller.workloads import CONTROLLER
@@ -245,7 +253,7 @@ class Steering:
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
             seen = remember(was, revision, pod, judgement, excused, now)
-            seen = remember_coming(was, seen, coming, now)
+            seen = remember_left(was, remember_coming(was, seen, coming, now), now)
             report = self._world.sight.reports.get("", name)
             seen = after[name] = remember_gap(was, seen, pod, report)
             if seen.gap is not None and was and not is_same_gap(was, seen):
@@ -370,7 +378,8 @@ def _note_waiting(place: Place, seen: Seen, waiter: Pod | None, waits: frozenset
         started_at = parse_time(waiting.started_at)
         if started_at and started_at <= now < started_at + WAITER_STARTS:
             return place._replace(waits_for=waits, failed_at=started_at + WAITER_STARTS)
-        return place._replace(waiting=seen.coming, waits_for=waits)
+        is_early = started_at is not None and started_at > now  # by a wrong clock
+        return place._replace(waiting=seen.coming, waits_for=waits, failed_at=started_at if is_early else None)
     late_at = seen.coming_at + WAITER_SECONDS if seen.coming_at else None
     if late_at is None or now < late_at:
         return place._replace(waits_for=waits, failed_at=late_at)

@@ -1,6 +1,6 @@
 """The DaemonSets and pods of claims: which is whose, which revision each node is to have, and what they have shown."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -33,6 +33,7 @@ class Workloads:
         self._failed_creates = failed_creates
         self._placement = placement
         self._assignments: dict[Identity, Assignment] = {}  # of those with several revisions
+        self._last_values: dict[Identity, Mapping[str, str]] = {}  # of the last of these that gave nodes something
         self._work_names: dict[Identity, tuple[Claim, str]] = {}
         self._narrowed: dict[str, tuple[int, Claim, Selector | None]] = {}
         self._refused: set[str] = set()  # DaemonSets none of whose pods may be created
@@ -102,13 +103,16 @@ class Workloads:
         if before == assignment:
             return []
         self._assignments[claim.identity] = assignment
-        if before is None:
-            return list(self._placement.of(claim))
-        given = (name for name, _ in before.values.items() ^ assignment.values.items())
-        others: Iterable[str] = (name for name, _ in before.coming.items() ^ assignment.coming.items())
-        if replace(before, values=assignment.values, coming=assignment.coming) != assignment:
-            others = self._placement.of(claim)
-        return list(dict.fromkeys((*given, *others)))
+        # Where the last one left nodes as they were, the one before tells which of them get another revision.
+        last = self._last_values.get(claim.identity, {})
+        given = [name for name, _ in last.items() ^ assignment.values.items()] if assignment.values else []
+        if assignment.values:
+            self._last_values[claim.identity] = assignment.values
+        if before is None or replace(before, values=assignment.values, coming=assignment.coming) != assignment:
+            return list(dict.fromkeys((*given, *self._placement.of(claim))))
+        changed = before.values.items() ^ assignment.values.items()
+        changed |= before.coming.items() ^ assignment.coming.items()
+        return list(dict.fromkeys((*given, *(name for name, _ in changed))))
 
     def forget_assignments(self, resource: Key) -> None:
         """A resource is gone, or has other pools."""
@@ -116,6 +120,7 @@ class Workloads:
         for identity in [identity for identity in self._assignments if identity[0] == resource]:
             if self._assignments[identity].claim != known.get(identity):
                 del self._assignments[identity]
+                self._last_values.pop(identity, None)
 
     def find_assignment(self, claim: Claim) -> Assignment | None:
         """Which of a claim's revisions each node is to have; None: there is one only, as far as it is known."""
