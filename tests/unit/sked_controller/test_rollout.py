@@ -500,6 +500,17 @@ def test_nodes_that_are_not_well_are_left_out_and_follow_when_they_are() -> None
     assert len(simulation.having(V2)) == 5
 
 
+def test_pod_that_does_not_come_in_time_is_not_taken_back_while_its_node_has_to_wait_for_its_turn() -> None:
+    given = Place("n0", V2, PlaceState.STARTING, given_at=NOW)
+    late = Place("n1", V1, PlaceState.WORKING, attached_at=NOW, coming=V2, waits_for=frozenset([V1]))
+    progress = Progress(current=V1, update=V2, phase=PROGRESSING, since=NOW)
+    course = advance(ask(maxUnavailable=1), progress, V2, [given, late], Requests(), NOW)
+    assert (course.coming, course.revisions) == ({"n1": V2}, {"n0": V2, "n1": V1})
+    working = given._replace(state=PlaceState.WORKING, attached_at=NOW - timedelta(minutes=1))
+    course = advance(ask(maxUnavailable=1), progress, V2, [working, late], Requests(), NOW)
+    assert (course.coming, course.revisions) == ({}, {"n0": V2, "n1": V2})
+
+
 @pytest.mark.parametrize(("seconds", "moved"), [(None, 1), (1, 0), (120, 0), (0, 1), (-9, 1)])
 def test_node_that_has_yet_to_hand_over_counts_and_one_that_somebody_keeps_does_not(
     seconds: int | None, moved: int

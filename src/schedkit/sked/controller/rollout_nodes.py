@@ -191,6 +191,8 @@ class Places:
                         pulled += 1
                     if place.waiting != coming.get(place.name):
                         continue
+                elif revision == place.coming and len(coming) < 2 * self.most:
+                    coming[place.name] = revision  # it does not come in time, and is not taken back to be tried again
                 available = self._is_available(place, progress)
                 if room <= 0 or (available and settled_room <= 0):
                     continue
