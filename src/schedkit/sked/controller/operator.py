@@ -48,7 +48,7 @@ HOLDER_SECONDS = 2.0  # while something is being decided it may change again
 HOLDER_WORKERS = 2  # what only people read must not keep others from writing
 COMPONENT = "sked-controller"
 SOON_SECONDS = 0.1  # what pods, nodes and reports change is looked at together: they come in waves
-NODES_A_SECOND = 2500.0  # each look counts all nodes of a resource: with more of them it is taken less often
+NODES_A_SECOND = 1000.0  # each look counts all nodes of a resource: with more of them it is taken less often
 
 _logger = logging.getLogger(__name__)
 
