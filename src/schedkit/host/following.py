@@ -128,8 +128,7 @@ def _remove_ended(host: Host, runtime: Runtime, id: str) -> Container | None:
 def _check_ejection(log: KernelLog, ops: str | None) -> None:
     ejection = log.read_ejection()
     if isinstance(ejection, Ejection) and ejection.is_fault and ejection.ops == ops:
-        details = "; ".join(ejection.details)
-        raise EjectedError(f"the kernel ejected {ejection.ops}: {ejection.reason}{f' ({details})' if details else ''}")
+        raise EjectedError(ejection.sentence)
 
 
 class _Process:

@@ -32,6 +32,7 @@ from schedkit.unknown import Unknown
 _LOCK_SECONDS = 600.0  # a switch that goes on, its way back included
 _LOOK_SECONDS = 60.0  # the clock goes on while the machine sleeps, and what waits here does not
 _BACK_SECONDS = 60.0  # what the old one gets to attach again
+_ENDING_SECONDS = 2.0  # one that ends is not attached a moment before its container has ended
 
 Note = Callable[[str], None]  # a line for the journal
 
@@ -178,7 +179,10 @@ def go_back(host: Host, mark: str, note: Note, *, why: str = "", log: KernelLog 
             _discard_before(host, trial)
             forget_trial(machine)
             return None
-        why = why or (_explain(host, mine, log) if mine else "it did not attach")
+        if not why:
+            why = _explain(host, mine, log) if mine else "it did not attach"
+            observed = _observe(host, trial)  # that may have taken a moment
+            mine = _find_marked(observed, trial)
         note(f"{trial.scheduler}: {why}; back to {trial.back_to}")
         if mine:
             containers.discard(host.runtimes.find(mine.container), mine.container.id, host.progress)
@@ -295,13 +299,19 @@ def _explain(host: Host, mine: Managed, log: KernelLog | None) -> str:
     """Why a scheduler on trial is not attached any more, or never was."""
     ejection = log.read_ejection() if log else None
     if isinstance(ejection, Ejection) and ejection.is_fault:
-        details = "; ".join(ejection.details)
-        return f"the kernel ejected {ejection.ops}: {ejection.reason}{f' ({details})' if details else ''}"
+        return ejection.sentence
     container = mine.container
+    runtime = host.runtimes.find(container)
+    if container.state is ContainerState.RUNNING:
+        try:
+            runtime.wait(container.id, _ENDING_SECONDS)
+            container = runtime.fetch_container(container.id)
+        except SchedkitError as error:  # no reason not to go back
+            return f"it is not attached, and how it ended is not known: {error.message}"
     if container.state is not ContainerState.EXITED:
         return "it runs and is not attached"
     began = container.started.timestamp() if container.started else None
-    lines = containers.read_last_lines(host.runtimes.find(container), container.id, since=began)
+    lines = containers.read_last_lines(runtime, container.id, since=began)
     return explain_end(container.name, lines, container.exit_code).message
 
 

@@ -30,6 +30,12 @@ class Ejection(NamedTuple):
         """Whether it was ejected, and not just told to leave."""
         return not self.reason.startswith(_ASKED_TO_LEAVE)
 
+    @property
+    def sentence(self) -> str:
+        """What a person is told of it."""
+        details = "; ".join(self.details)
+        return f"the kernel ejected {self.ops}: {self.reason}{f' ({details})' if details else ''}"
+
 
 class LoggedChange(NamedTuple):
     """A scheduler that came or went, as the kernel's log has it."""

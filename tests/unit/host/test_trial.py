@@ -60,6 +60,7 @@ def eject(world: World) -> None:
     """The scheduler ends, as those do that the kernel throws out."""
     new = next(one for one in world.runtime.fetch_containers() if one.name == "scx_new")
     world.kernel.detach()
+    time.sleep(0.2)  # the kernel is done first
     world.runtime.processes[new.id].terminate()
     world.runtime.processes[new.id].wait()
 
@@ -122,6 +123,56 @@ def test_one_that_ends_early_goes_back_at_once_and_status_tells(
     assert status.lasting is not None
     assert isinstance(status.lasting.trial, Trial)
     assert "stall" in status.lasting.trial.why
+
+
+def test_one_that_runs_on_without_being_attached_goes_back_too(
+    world: World, systemd: FakeSystemd, old: Container, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trials, "_ENDING_SECONDS", 0.1)
+    begin(world)
+    world.kernel.detach()
+    watch_trial(world.host, notes.append)
+    assert names(world) == {"scx_old": "running"}
+    assert notes == ["scx_new: it runs and is not attached; back to scx_old"]
+
+
+def test_one_that_somebody_removes_while_it_is_waited_for_goes_back_too(
+    world: World, systemd: FakeSystemd, old: Container, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(world)
+    world.kernel.detach()
+
+    def remove(id: str, timeout: float) -> None:
+        world.runtime.remove(id)
+        raise NotFoundError(f"no container {id}")
+
+    monkeypatch.setattr(world.runtime, "wait", remove)
+    watch_trial(world.host, notes.append)
+    assert names(world) == {"scx_old": "running"}
+    assert "how it ended is not known: no container" in notes[-1]
+
+
+def test_one_that_attaches_once_more_has_left_before_the_old_one_starts(
+    world: World, systemd: FakeSystemd, old: Container, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(world)
+    world.kernel.detach()
+    waited = []
+    monkeypatch.setattr(trials, "wait_detached", lambda *_: waited.append(read_ops(world)))
+
+    wait = world.runtime.wait
+
+    def attach_again(id: str, timeout: float) -> int | None:
+        found = world.runtime.fetch_container(id)
+        if not found.pid:  # it has been stopped meanwhile
+            return wait(id, timeout)
+        world.kernel.attach("ops_scx_new", world.runtime.hold(found))
+        return None
+
+    monkeypatch.setattr(world.runtime, "wait", attach_again)
+    watch_trial(world.host, notes.append)
+    assert (names(world), read_ops(world)) == ({"scx_old": "running"}, "ops_scx_old")
+    assert waited == [""]
 
 
 def test_unit_of_what_was_before_looks_after_it_again(
