@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from schedkit.errors import NoAnswerError
 from schedkit.images.oci import OCI_INDEX, OCI_MANIFEST
 from schedkit.sked.verifier.child import MEMORY_BYTES
-from schedkit.sked.verifier.messages import TrustSettings
+from schedkit.sked.verifier.messages import ImageFinding, TrustSettings
 from schedkit.sked.verifier.process import VerifierProcess
 from tests.integration.images.pushing import digest_of
 from tests.integration.images.servers import Request, Server, serve
@@ -98,13 +98,10 @@ def test_process_ends_when_idle_and_is_started_again(server: Server, policy: Pat
 
 
 def test_process_that_is_killed_is_an_outage_and_the_next_question_has_a_new_one(server: Server, policy: Path) -> None:
-    reference, waiting = serve_index(server), f"{server.address}/hangs:v1"
-    server.answers["/v2/hangs/manifests/v1"] = lambda _: time.sleep(5)
+    reference = serve_index(server)
 
     async def story(process: VerifierProcess) -> None:
-        question = asyncio.create_task(process.ask("resolve", waiting))
-        while not any("hangs" in path for path in server.paths):
-            await asyncio.sleep(0.05)
+        question = await ask_what_hangs(process, server)
         assert process.pid is not None
         os.kill(process.pid, signal.SIGKILL)
         with pytest.raises(NoAnswerError, match="ended before it could answer"):
@@ -112,6 +109,45 @@ def test_process_that_is_killed_is_an_outage_and_the_next_question_has_a_new_one
         assert (await process.ask("resolve", reference)).digest
 
     run(TrustSettings(policy=str(policy)), story)
+
+
+def test_who_asked_a_process_that_ended_is_told_though_there_is_another_already(server: Server, policy: Path) -> None:
+    reference = serve_index(server)
+
+    async def story(process: VerifierProcess) -> None:
+        question = await ask_what_hangs(process, server)
+        child, is_new = process._child, asyncio.Event()
+        assert child is not None
+        delay_end(child, is_new)
+        child.kill()
+        while process.pid is not None:
+            await asyncio.sleep(0.01)
+        assert (await process.ask("resolve", reference)).digest
+        is_new.set()
+        with pytest.raises(NoAnswerError, match="ended before it could answer"):
+            await asyncio.wait_for(question, 20)
+
+    run(TrustSettings(policy=str(policy)), story)
+
+
+async def ask_what_hangs(process: VerifierProcess, server: Server) -> asyncio.Task[ImageFinding]:
+    """Ask of an image whose registry takes its time, and come back when it has been asked."""
+    server.answers["/v2/hangs/manifests/v1"] = lambda _: time.sleep(5)
+    question = asyncio.create_task(process.ask("resolve", f"{server.address}/hangs:v1"))
+    while not any("hangs" in path for path in server.paths):
+        await asyncio.sleep(0.05)
+    return question
+
+
+def delay_end(child: asyncio.subprocess.Process, until: asyncio.Event) -> None:
+    """Have its end be known later."""
+    wait = child.wait
+
+    async def wait_longer() -> int:
+        await until.wait()
+        return await wait()
+
+    child.wait = wait_longer  # type: ignore[method-assign]
 
 
 def test_process_that_is_stuck_is_ended(server: Server, policy: Path) -> None:
@@ -257,6 +293,19 @@ def test_documents_that_unpack_to_much_memory_are_refused_and_end_nothing(server
 
     # The program's own code and what it maps from files come besides.
     assert run(TrustSettings(policy=str(policy)), story) < MEMORY_BYTES + (64 << 20)
+
+
+def test_secrets_as_long_as_they_may_be_take_no_memory_from_later_questions(server: Server, policy: Path) -> None:
+    """What one question took is there for the next: threads that each kept the last one would have it all."""
+    reference = serve_index(server)
+    auth = {"auth": base64.b64encode(b"tenant:hunter2").decode(), "comment": "\U0001f984" * 65_000}
+    secrets = [json.dumps({"auths": {"other.example": auth}}, ensure_ascii=False)] * 16
+
+    async def story(process: VerifierProcess) -> None:
+        answers = [await process.ask("resolve", reference, secrets) for _ in range(40)]
+        assert [answer.message for answer in answers if not answer.digest] == []
+
+    run(TrustSettings(policy=str(policy)), story)
 
 
 def test_pull_secret_of_a_tenant_goes_to_its_own_registry_only(server: Server, policy: Path, tmp_path: Path) -> None:

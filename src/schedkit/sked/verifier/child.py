@@ -6,6 +6,7 @@ when it does not respond.
 """
 
 import logging
+import os
 import resource
 import sys
 import threading
@@ -46,18 +47,24 @@ def choose_limit(cgroup: Path) -> int:
 
 
 def serve(judge: Judge, questions: BinaryIO, answers: BinaryIO) -> None:
-    """ImageFinding each line, as soon as its answer is known."""
+    """Answer each line as soon as its answer is known, until there are no more."""
     lock = threading.Lock()
 
     def work(line: bytes) -> None:
-        found = answer(judge, msgspec.json.decode(line, type=Question))
-        with lock, suppress(BrokenPipeError):  # nobody waits for it any more
-            answers.write(msgspec.json.encode(found) + b"\n")
-            answers.flush()
+        try:
+            found = answer(judge, msgspec.json.decode(line, type=Question))
+            with lock, suppress(BrokenPipeError):  # nobody waits for it any more
+                answers.write(msgspec.json.encode(found) + b"\n")
+                answers.flush()
+        except BaseException:  # whoever waits is told by the end of the process
+            os.write(2, b"the verifier has no memory for an answer, or a defect\n")
+            os._exit(1)
 
     with ThreadPoolExecutor(THREADS) as pool:
+        pool.submit(int)  # one thread is there before documents take memory
         for line in questions:
-            pool.submit(work, line)
+            with suppress(RuntimeError):  # not one more can be started: those that are there take it in turn
+                pool.submit(work, line)
 
 
 def answer(judge: Judge, request: Question) -> ImageFinding:
@@ -84,7 +91,7 @@ def answer(judge: Judge, request: Question) -> ImageFinding:
     except MemoryError:
         message = f"{request.reference}: there is more to read than a verification may take memory for"
         return ImageFinding(request.id, known, reason="BadData", message=message)
-    except Exception as error:  # strangers wrote what was read: nothing of it may end the process
+    except BaseException as error:  # strangers wrote what was read: nothing of it, such as a panic, ends the process
         message = _shorten(f"{request.reference}: it cannot be verified: {type(error).__name__}: {error}")
         return ImageFinding(request.id, known, reason="Internal", message=message)
 

@@ -39,7 +39,7 @@ class VerifierProcess:
         self._child: Process | None = None
         self._reader: asyncio.Task[None] | None = None
         self._starting = asyncio.Lock()
-        self._waiting: dict[int, asyncio.Future[ImageFinding]] = {}
+        self._waiting: dict[int, tuple[Process, asyncio.Future[ImageFinding]]] = {}
         self._idle: asyncio.TimerHandle | None = None
 
     @property
@@ -54,7 +54,7 @@ class VerifierProcess:
         child = await self._start()
         number = next(self._ids)
         answer: asyncio.Future[ImageFinding] = asyncio.get_running_loop().create_future()
-        self._waiting[number] = answer
+        self._waiting[number] = child, answer
         try:
             self._write(child, Question(number, kind, reference, tuple(secrets)))
             async with asyncio.timeout(self._answer_seconds):
@@ -103,17 +103,16 @@ class VerifierProcess:
         try:
             while child.stdout and (line := await child.stdout.readline()):
                 answer = msgspec.json.decode(line, type=ImageFinding)
-                waiting = self._waiting.get(answer.id)
+                _, waiting = self._waiting.get(answer.id, (child, None))
                 if waiting and not waiting.done():
                     waiting.set_result(answer)
         except (ValueError, msgspec.DecodeError):  # a line that is too long, or not a message of the verifier
             pass
         self._end(child)
+        for asked, waiting in self._waiting.values():
+            if asked is child and not waiting.done():
+                waiting.set_exception(NoAnswerError("the verifier ended before it could answer"))
         await child.wait()
-        if self._child in (child, None):
-            for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(NoAnswerError("the verifier ended before it could answer"))
 
     def _end_if_idle(self) -> None:
         if self._child and not self._waiting:
