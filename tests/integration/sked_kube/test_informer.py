@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from base64 import b64decode
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +12,10 @@ from lab.cluster import Cluster
 from lab.components import API_SERVER, ETCD
 from lab.https import connect as connect_https
 from lab.https import make_context
+from schedkit.sked.kube import watch
+from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.config import read_access
+from schedkit.sked.kube.credentials import ApiIdentity, CertificatePair
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.manager import Manager
 from schedkit.sked.kube.queue import Queue
@@ -193,6 +199,82 @@ async def test_expired_history_is_read_anew_and_deletions_are_found(
             await until(lambda: len(told) >= 3)
             assert sorted(told) == ["changes:0>1", "comes:->?", "goes:0>-"]
     assert "history is gone" in caplog.text
+
+
+@pytest.mark.parametrize("change", ["changed", "gone", "made-again"])
+async def test_newest_object_that_changed_while_nobody_watched_is_no_reason_to_read_all(
+    cluster: Cluster, change: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "WATCH_SECONDS", (2, 2))
+    namespace = make_namespace(cluster, f"newest-{change}")
+    caplog.set_level("INFO", "schedkit")
+    async with connect(cluster) as client:
+        gate, told = Gate(), list[str]()
+        for name in ("rests", "newest"):
+            await client.create(CONFIG_MAPS, ConfigMap, config_map(name, namespace, v="0"), namespace=namespace)
+        query = "metadata.name!=kube-root-ca.crt"
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace], field_selector=query, sleep=gate)
+        async with running(informer.run()):
+            await asyncio.wait_for(informer.wait_settled(), 60)
+            informer.on_change(note(told))  # type: ignore[arg-type]
+            await until(lambda: gate.waiting)
+            told.clear()
+            if change == "changed":
+                await client.patch(CONFIG_MAPS, ConfigMap, "newest", {"data": {"v": "1"}}, namespace=namespace)
+            else:
+                await client.delete(CONFIG_MAPS, "newest", namespace=namespace)
+            if change == "made-again":
+                again = config_map("newest", namespace, v="1")
+                await client.create(CONFIG_MAPS, ConfigMap, again, namespace=namespace)
+            assert told == []
+            gate.open.set()
+            expected = {"changed": ["0>1"], "gone": ["0>-"], "made-again": ["0>-", "->1"]}[change]
+            await until(lambda: len(told) >= len(expected))
+            assert told == [f"newest:{one}" for one in expected]
+    assert "history is gone" not in caplog.text
+
+
+class Renewed:
+    """Credentials of an administrator whose certificate is another one from time to time."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._pairs = [self._make_pair(cluster, f"renewed-{number}") for number in range(2)]
+        self.used = 0
+
+    def _make_pair(self, cluster: Cluster, name: str) -> CertificatePair:
+        user = json.loads(cluster.make_kubeconfig(name, group="system:masters"))["users"][0]["user"]
+        return CertificatePair(b64decode(user["client-certificate-data"]), b64decode(user["client-key-data"]))
+
+    async def fetch(self) -> ApiIdentity:
+        return ApiIdentity(certificate=self._pairs[self.used])
+
+    def forget(self, refused: ApiIdentity) -> None:
+        raise AssertionError(f"{refused} was refused")
+
+
+@pytest.mark.parametrize("in_a_wave", [False, True])
+async def test_watch_goes_on_when_the_client_certificate_is_renewed(
+    cluster: Cluster, in_a_wave: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if in_a_wave:
+        monkeypatch.setattr(watch, "WAVE_SECONDS", 60.0)
+        monkeypatch.setattr(watch, "GATHER_SECONDS", 2.0)
+    namespace = make_namespace(cluster, f"renewed-{in_a_wave}".lower())
+    credentials = Renewed(cluster)
+    access = replace(read_access({}, kubeconfig=cluster.admin_kubeconfig), credentials=credentials)
+    async with connect(cluster) as admin, Client(access) as client:
+        await admin.create(CONFIG_MAPS, ConfigMap, config_map("seen", namespace, v="0"), namespace=namespace)
+        informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
+        async with running(informer.run()) as task:
+            await asyncio.wait_for(informer.wait_settled(), 60)
+            for version in "123":
+                if version == "3":
+                    await asyncio.sleep(0.1)  # for the stream to wait for a change again, or to gather
+                    credentials.used = 1
+                    await client.fetch(CONFIG_MAPS, ConfigMap, "seen", namespace=namespace)
+                await admin.patch(CONFIG_MAPS, ConfigMap, "seen", {"data": {"v": version}}, namespace=namespace)
+                await until(lambda seen={"v": version}: task.done() or data_of(informer) == {"seen": seen})  # type: ignore[misc]
+            assert not task.done()
 
 
 async def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: Cluster) -> None:

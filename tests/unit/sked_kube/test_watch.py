@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from schedkit.sked.kube import watch
+from schedkit.sked.kube.decoding import LineSplitter
 from schedkit.sked.kube.informer import Informer
 from schedkit.sked.kube.objects import Key, Model, ObjectMeta
 from schedkit.sked.kube.resources import Resource
@@ -65,11 +66,11 @@ class Watched:
         self._behind = list(behind)
         self._sent: dict[str, Any] = {}  # the last version of each object
         self.queries: list[dict[str, str]] = []
-        self.checks: list[str] = []  # versions that it was asked about, beside the lists and watches
+        self.checks: list[str] = []  # what it was asked about versions, beside the lists and watches
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("limit") == "1" and "resourceVersionMatch" in request.query:
-            self.checks.append(request.query["resourceVersion"])
+            self.checks.append(f"{request.query['resourceVersion']} {request.query['resourceVersionMatch']}")
             name = request.query.get("fieldSelector", "").removeprefix("metadata.name=")
             known = [self._sent[name]] if name in self._sent else []
             return self._behind.pop(0) if self._behind else web.json_response({"metadata": {}, "items": known})
@@ -147,6 +148,29 @@ async def test_lines_arrive_in_pieces_and_longer_than_any_buffer() -> None:
         assert told == ["->a0", "->b0", "a0>a3", "b0>-"]
 
 
+async def test_changes_that_come_in_a_wave_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[bytes] = []
+    feed = LineSplitter.feed
+
+    def note(splitter: LineSplitter, chunk: bytes) -> Iterator[bytes]:
+        read.append(chunk)
+        return feed(splitter, chunk)
+
+    async def play(write: Write) -> None:
+        await write(BEGINNING)
+        for version in range(3, 203):
+            await write(line("MODIFIED", "a", version, size=version))
+            await asyncio.sleep(0.001)
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(LineSplitter, "feed", note)
+    async with informed(Watched(play)) as (informer, told):
+        await until(lambda: len(told) == 202)
+        assert told[-1] == "a201>a202", "and none is left out"
+        assert informer.store.get("n", "a") == Thing(ObjectMeta("a", "n", "a", "202"), 202)
+    assert len(read) < 100
+
+
 async def test_dropped_watch_goes_on_from_the_last_version_or_bookmark() -> None:
     bookmark = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "70"}}}).encode() + b"\n"
     torn = line("ADDED", "never", 9)[:-20]
@@ -202,7 +226,7 @@ async def test_server_that_is_behind_after_it_lost_its_history_is_read_anew() ->
         await until(lambda: len(told) >= 4)
         assert told == ["->a0", "->b0", "b0>b5", "a0>-"]
         assert len(informer.store) == 1
-    assert server.checks[0] == "2", "asked before it is watched on from there"
+    assert server.checks[0] == "2 NotOlderThan", "asked before it is watched on from there"
     assert [query.get("sendInitialEvents") for query in server.queries[:2]] == ["true", "true"]
     assert [query.get("resourceVersion") for query in server.queries[:2]] == [None, None]
 
@@ -213,7 +237,7 @@ async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
     async with informed(server) as (_, told):
         await until(lambda: len(told) >= 3)
         assert told == ["->a0", "->b0", "->c0"]
-    assert server.checks[0] == "2"
+    assert server.checks[0] == "2 NotOlderThan"
     assert server.queries[2]["resourceVersion"] == "2"
 
 
@@ -228,13 +252,42 @@ async def test_server_that_is_as_far_as_we_are_is_watched_on() -> None:
 async def test_server_with_another_history_that_is_as_long_is_read_anew(there: dict[str, str] | None) -> None:
     """What was written since has reached our version before we are back."""
     other = [{"metadata": {"name": "b", "namespace": "n", **there}}] if there else []
-    behind = [web.json_response({"metadata": {}, "items": other})]
+    behind = [web.json_response({"metadata": {}, "items": other}) for _ in range(1 if there else 2)]
     server = Watched(act(BEGINNING), act(line("ADDED", "a", 7, 5) + end_of_beginning(9)), behind=behind)
     async with informed(server) as (informer, told):
         await until(lambda: len(told) >= 4)
         assert told == ["->a0", "->b0", "a0>a5", "b0>-"]
         assert len(informer.store) == 1
     assert [query.get("resourceVersion") for query in server.queries[:2]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        {"uid": "b", "resourceVersion": "3"},  # it changed since
+        {"uid": "other", "resourceVersion": "3"},  # it was made again since
+        None,  # it is gone
+    ],
+)
+@pytest.mark.parametrize(
+    ("then", "is_ours"),
+    [
+        ({"uid": "b", "resourceVersion": "2"}, True),
+        ({"uid": "b", "resourceVersion": "1"}, False),
+        ({"uid": "other", "resourceVersion": "2"}, False),
+        (None, False),
+    ],
+)
+async def test_newest_object_that_changed_since_is_compared_with_what_it_was(
+    now: dict[str, str] | None, then: dict[str, str] | None, is_ours: bool
+) -> None:
+    """Where objects change all the time, everything would be read again at each end of a watch."""
+    items = [[{"metadata": {"name": "b", "namespace": "n", **there}}] if there else [] for there in (now, then)]
+    server = Watched(act(BEGINNING), behind=[web.json_response({"metadata": {}, "items": item}) for item in items])
+    async with informed(server):
+        await until(lambda: len(server.queries) >= 2)
+    assert server.queries[1].get("resourceVersion") == ("2" if is_ours else None)
+    assert server.checks == ["2 NotOlderThan", "2 Exact"]
 
 
 @pytest.mark.parametrize("use_watch_list", [True, False])

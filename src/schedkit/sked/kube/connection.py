@@ -65,6 +65,7 @@ class Connection:
         self._tls = make_ssl_context(access) if access.server.startswith("https:") else None
         self._loaded: CertificatePair | None = None
         self._session: aiohttp.ClientSession | None = None
+        self._answers: set[aiohttp.ClientResponse] = set()  # that somebody reads
         self._host = urlsplit(access.server).netloc.rpartition("@")[2]
         self._requests = (registry or MetricsRegistry()).counter(
             "rest_client_requests_total", "Requests to the API server.", ("code", "method", "host")
@@ -114,13 +115,17 @@ class Connection:
                     allow_redirects=False,
                 ) as response:
                     code = str(response.status)
-                    if response.status < 300:
-                        try:
+                    if session is not self._session:
+                        _lose(response)
+                    self._answers.add(response)
+                    try:
+                        if response.status < 300:
                             yield response
-                        finally:
-                            _drop_unread(response)
-                        return
-                    refused = await _read_refusal(response, doing)
+                            return
+                        refused = await _read_refusal(response, doing)
+                    finally:
+                        self._answers.discard(response)
+                        _drop_unread(response)
             except aiohttp.ClientConnectorCertificateError as error:
                 hint = (
                     "the certificate authority of the kubeconfig or service account must have signed it for this name"
@@ -160,6 +165,8 @@ class Connection:
             if self._session is not None and not is_first:
                 # Open connections are still those of the old certificate; who uses one now is told that it is lost.
                 old, self._session = self._session, self._make_session()
+                for response in self._answers:
+                    _lose(response)
                 await old.close()
         return identity
 
@@ -190,6 +197,12 @@ def load_pair(context: ssl.SSLContext, pair: CertificatePair) -> None:
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
+
+
+def _lose(response: aiohttp.ClientResponse) -> None:
+    """Tell who reads an answer of a session that is closed, unless all of it is there: aiohttp would let them wait."""
+    if not response.content.is_eof():
+        response.content.set_exception(aiohttp.ClientConnectionError("the client certificate was renewed"))
 
 
 def _drop_unread(response: aiohttp.ClientResponse) -> None:

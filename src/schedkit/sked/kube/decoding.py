@@ -51,6 +51,11 @@ class LineSplitter:
         self._parts: list[bytes] = []  # of a line whose end has not come
         self._size = 0
 
+    @property
+    def holds_part(self) -> bool:
+        """Whether a line has begun whose end has not come."""
+        return bool(self._parts)
+
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """The lines that this chunk completes, without their ends; empty ones are left out."""
         first, *rest = chunk.split(b"\n")

@@ -48,6 +48,10 @@ class Informer(Generic[Item]):
         self.unreadable: dict[
             Key, Unreadable
         ] = {}  # what is there in a form that does not fit; the store may be behind
+        self.synced = False  # whether the store has held everything there is, at some time since the start
+        # The API server's refusal, while there is no right to see the resource or no such resource: the store may be
+        # behind, or empty.
+        self.denied = ""
         self._handlers: list[Handler[Item]] = []
         self._unreadable_handlers: list[Callable[[Key], None]] = []
         self._sync_handlers: list[Callable[[], None]] = []
@@ -69,22 +73,9 @@ class Informer(Generic[Item]):
         ]
 
     @property
-    def synced(self) -> bool:
-        """Whether the store has held everything there is, at some time since the start."""
-        return all(stream.synced.is_set() for stream in self._streams)
-
-    @property
     def trouble(self) -> str:
         """Why the store may be behind, or nothing."""
         return next((stream.trouble for stream in self._streams if stream.trouble), "")
-
-    @property
-    def denied(self) -> str:
-        """The API server's refusal, while there is no right to see the resource or no such resource.
-
-        The store may be behind, or empty.
-        """
-        return next((stream.denied for stream in self._streams if stream.denied), "")
 
     def on_change(self, handler: Handler[Item]) -> None:
         """Register a function that is called for each change; it is first called for all objects known so far."""
@@ -142,7 +133,9 @@ class Informer(Generic[Item]):
         return self._transform(item) if self._transform else item
 
     def sync_changed(self) -> None:
-        """Take in that `synced` or `denied` changed; called by the informer's streams."""
+        """Take in that a stream is synced or denied, or no longer; called by the informer's streams."""
+        self.synced = all(stream.synced.is_set() for stream in self._streams)
+        self.denied = next((stream.denied for stream in self._streams if stream.denied), "")
         for handler in self._sync_handlers:
             handler()
 

@@ -30,6 +30,13 @@ class Groups(Generic[Group, Member]):
             return ()
         return cast(Collection[Member], found.keys() if type(found) is dict else (found,))
 
+    def count(self, group: Group) -> int:
+        """How many members a group has."""
+        found = self._groups.get(group)
+        if found is None:
+            return 0
+        return len(found) if type(found) is dict else 1
+
     def add(self, group: Group, member: Member) -> None:
         """Add a member to a group."""
         found = self._groups.setdefault(group, member)
@@ -78,13 +85,13 @@ class Store(Generic[Item]):
 
     def count(self, index: str, value: str) -> int:
         """How many these are, without looking at each."""
-        return len(self._indexes[index].find(value))
+        return self._indexes[index].count(value)
 
     def put(self, item: Item) -> Item | None:
         """Store an object and give the one that was there."""
-        self._interner.share(item)
         key = item.metadata.key
         old = self._items.get(key)
+        self._interner.share(item, old)
         self._items[key] = item
         self._index(key, old, item)
         return old
@@ -98,12 +105,14 @@ class Store(Generic[Item]):
 
     def _index(self, key: Key, old: Item | None, new: Item | None) -> None:
         for name, function in self._functions.items():
-            before = set(function(old)) if old is not None else set()
-            after = set(function(new)) if new is not None else set()
+            before = tuple(function(old)) if old is not None else ()
+            after = tuple(function(new)) if new is not None else ()
+            if before == after:  # as with most changes
+                continue
             index = self._indexes[name]
-            for value in before - after:
+            for value in set(before).difference(after):
                 index.remove(value, key)
-            for value in after - before:
+            for value in set(after).difference(before):
                 index.add(value, key)
 
 
@@ -127,28 +136,33 @@ class Interner:
         """What it would share at the moment."""
         return self._known.keys()
 
-    def share(self, item: HasMetadata) -> None:
-        """Replace strings and tuples of an object that nobody has seen yet: frozen is for those who read."""
+    def share(self, item: HasMetadata, before: HasMetadata | None = None) -> None:
+        """Replace strings and tuples of an object that nobody has seen yet: frozen is for those who read.
+
+        What is as it was in the version before, mostly nearly all of it, is taken from there.
+        """
         if len(self._known) > self._most:
             self._known.clear()  # of names that come and go; what is common is soon back
         if isinstance(item, msgspec.Struct):
-            self._share(item)
+            self._share(item, before)
 
-    def _share(self, struct: msgspec.Struct) -> None:
+    def _share(self, struct: msgspec.Struct, before: object = None) -> None:
         known, put = self._known, msgspec.structs.force_setattr
         unique = UNIQUE if type(struct) is ObjectMeta else ()
+        old = before if type(before) is type(struct) else None
         for name in struct.__struct_fields__:
             value = getattr(struct, name)
+            was = getattr(old, name) if old is not None else None
             kind: Any = type(value)
-            if kind is str or _holds_numbers(kind):
+            if was == value:
+                put(struct, name, was)
+            elif kind is str or _holds_numbers(kind):
                 if name not in unique:
                     put(struct, name, known.setdefault(value, value))
             elif kind is dict:
                 if not value:
                     put(struct, name, NO_ENTRIES)
-                for key, inner in value.items():
-                    if type(inner) is str:
-                        value[key] = known.setdefault(inner, inner)
+                value.update({key: known.setdefault(one, one) for key, one in value.items() if type(one) is str})
             elif kind is tuple and value:
                 for inner in value:
                     if isinstance(inner, msgspec.Struct):
@@ -158,7 +172,7 @@ class Interner:
                 except TypeError:  # one that holds a dictionary, as containers do, is looked up by what it says
                     put(struct, name, known.setdefault((type(struct), name, msgspec.json.encode(value)), value))
             elif isinstance(value, msgspec.Struct):
-                self._share(value)
+                self._share(value, was)
 
 
 @cache
