@@ -51,6 +51,8 @@ class PlayedKernel:
     left_at: float | None = None
     gap: int | None = None
     detach: Json | None = None
+    told: tuple[Json, Json | None] | None = None  # what its agent reported last
+    agent: asyncio.Lock = field(default_factory=asyncio.Lock)  # which tells one thing after the other
 
     def describe(self) -> Json:
         """The slot, as an agent reports it."""
@@ -120,10 +122,14 @@ class PlayedKernels:
             node = await self._changed.get()
             self._queued.discard(node)
             kernel = self._kernels[node]
-            if kernel.waiting and not kernel.attached:
-                _, path = kernel.waiting.popitem()
-                await self._let_go_on(path)
-            await report(self._session, int(node.removeprefix("kwok-")), kernel.describe(), kernel.detach)
+            async with kernel.agent:
+                if kernel.waiting and not kernel.attached:
+                    _, path = kernel.waiting.popitem()
+                    await self._let_go_on(path)
+                told = kernel.describe(), kernel.detach
+                if told != kernel.told:
+                    kernel.told = told
+                    await report(self._session, int(node.removeprefix("kwok-")), *told)
 
     async def _let_go_on(self, pod: str) -> None:
         patch = {"metadata": {"annotations": {FREE: "true"}}}

@@ -91,7 +91,9 @@ class Bench:
             if found is not None:
                 plan_resource(self.world, found, {}, {}, NOW)
         for name in nodes:
-            plan_slot(self.world, name, NOW)
+            node, present = self.world.nodes.get("", name), self.world.workloads.find_present(name, NOW)
+            if node is not None:
+                plan_slot(self.world, node, present, NOW)
         return len(resources) + len(nodes)
 
 

@@ -165,6 +165,10 @@ def test_field_that_does_not_exist_is_refused(upgraded: Cluster) -> None:
             {"sched": IMAGE, "pools": [select(f"a{number}") for number in range(17)]},
             "must have at most 16 items",
         ),
+        ({"sched": IMAGE, "rollout": {"steps": [{"nodes": 1}] * 17}}, "must have at most 16 items"),
+        ({"sched": IMAGE, "rollout": {"failure": {"maxNodes": -1}}}, "should be greater than or equal to 0"),
+        ({"sched": IMAGE, "rollout": {"failure": {"action": "Retry"}}}, 'supported values: "Rollback", "Pause"'),
+        ({"sched": IMAGE, "rollout": {"attachTimeoutSeconds": 0}}, "should be greater than or equal to 1"),
     ],
 )
 def test_limits_are_the_api_servers_to_explain(spec: dict[str, Any], message: str, connection: Connection) -> None:

@@ -16,6 +16,7 @@ from tests.integration.clusters import read_object, read_objects
 SECONDS = 180.0  # generous: the other core may be busy with a machine
 ROOT = Path(__file__).parents[3]
 PROGRAM = "from schedkit.sked.cli import main; main()"
+LEASE = "b4c95cb3.schedkit.io"
 Json = dict[str, Any]
 
 
@@ -64,6 +65,12 @@ def make_schedext(name: str, namespace: str = "default", **spec: object) -> Json
         "metadata": {"name": name, "namespace": namespace},
         "spec": spec,
     }
+
+
+def steal_lease(cluster: Cluster) -> None:
+    """Let somebody else lead for a while, long enough to be seen to be waited for."""
+    stolen = {"holderIdentity": "thief", "leaseDurationSeconds": 5}
+    cluster.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps({"spec": stolen}))
 
 
 def apply(cluster: Cluster, *objects: Json) -> None:

@@ -20,6 +20,7 @@ from tests.integration.sked_controller.metrics import (
     wait_serving,
 )
 from tests.integration.sked_controller.operator import (
+    LEASE,
     SECONDS,
     Json,
     Operator,
@@ -29,13 +30,13 @@ from tests.integration.sked_controller.operator import (
     fetch_pods,
     has,
     make_schedext,
+    steal_lease,
     wait_absent,
     wait_object,
 )
 from tests.integration.sked_controller.recording import recorded
 
 A, B = "example.com/a:1", "example.com/b:1"
-LEASE = "b4c95cb3.schedkit.io"
 ROUNDS, RESOURCES, SLOTS = 6, 30, 5
 READY = has("Ready", "True", "Ready")
 
@@ -134,8 +135,7 @@ def test_api_server_restart_is_survived_by_the_same_process(clean: Cluster, alon
 
 def test_stolen_lease_ends_the_operator_and_is_taken_when_it_runs_out(clean: Cluster, operator: Operator) -> None:
     wait_leader(clean, bool)
-    stolen = {"holderIdentity": "thief", "leaseDurationSeconds": 5}  # long enough to be seen to be waited for
-    clean.kubectl("patch", "lease", LEASE, "--type=merge", "-p", json.dumps({"spec": stolen}))
+    steal_lease(clean)
     wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
     assert "thief leads now" in operator.log()
 

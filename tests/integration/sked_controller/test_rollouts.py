@@ -4,11 +4,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Self
 
 import pytest
 
-from lab.cluster import Cluster
-from lab.waiting import wait_for
+from lab.cluster import Cluster, KubectlError
+from lab.components import API_SERVER
+from lab.waiting import NotYetError, wait_for
 from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.operator import (
     SECONDS,
@@ -19,6 +22,7 @@ from tests.integration.sked_controller.operator import (
     fetch_slots,
     has,
     make_schedext,
+    steal_lease,
     wait_object,
 )
 from tests.integration.sked_controller.reporting import add_agents, report, tell_time
@@ -45,9 +49,14 @@ class PlayedKernels(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.wait(0.1):
-            self._look()
+            with suppress(NotYetError, KubectlError):  # the API server is not there for a moment
+                self._look()
 
-    def stop(self) -> None:
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self.join()
 
@@ -62,12 +71,12 @@ class PlayedKernels(threading.Thread):
             uid = next((uid for uid, image in pods.items() if image != BAD), "")
             if uid == self._attached[node]:
                 continue
-            self._attached[node] = uid
             if uid:
                 self._seq[node] += 1
                 report(self._cluster, [node], state="enabled", ops=OPS, since=tell_time(), seq=self._seq[node])
             else:
                 report(self._cluster, [node], seq=self._seq[node])
+            self._attached[node] = uid
         self.most_idle = max(self.most_idle, sum(not uid for uid in self._attached.values()))
 
 
@@ -82,8 +91,8 @@ def rolling(clean: Cluster) -> Iterator[Cluster]:
     clean.kubectl("label", "nodes", "--all", "sked.schedkit.io/slot-", "sked.schedkit.io/next-")
 
 
-def ask(cluster: Cluster, image: str) -> None:
-    rollout = {"minAttachedSeconds": 0, "attachTimeoutSeconds": 15}
+def ask(cluster: Cluster, image: str, **more: object) -> None:
+    rollout = {"minAttachedSeconds": 0, "attachTimeoutSeconds": 15} | more
     apply(cluster, make_schedext("one", sched=image, rollout=rollout))
 
 
@@ -126,9 +135,7 @@ def test_killed_at_every_step_it_goes_on_and_comes_back_within_its_pace(rolling:
     add_agents(rolling, NODES, private=True)
     operator.stop()
     operator.start()
-    kernels = PlayedKernels(rolling)
-    kernels.start()
-    try:
+    with PlayedKernels(rolling) as kernels:
         ask(rolling, V1)
         wait_phase(rolling, "Complete")
         kernels.most_idle = 0
@@ -138,21 +145,93 @@ def test_killed_at_every_step_it_goes_on_and_comes_back_within_its_pace(rolling:
         ask(rolling, BAD)
         assert kill_until(rolling, operator, "RolledBack") >= 2
         rollout = read_rollout(wait_phase(rolling, "RolledBack"))
-    finally:
-        kernels.stop()
     assert (rollout["currentRevision"], rollout["failedRevision"]["reason"]) == (stable, "NotAttachedInTime")
     assert fetch_slots(rolling) == dict.fromkeys(NODES, f"default.{stable}")
     assert (kernels.most_idle, kernels.several) == (1, [])
     operator.stop()
 
 
+def wait_moved(cluster: Cluster, stable: str, count: int) -> None:
+    """Until so many nodes are to have another revision."""
+
+    def is_moved() -> bool:
+        return sum(value not in ("pending", f"default.{stable}") for value in fetch_slots(cluster).values()) >= count
+
+    wait_for(f"{count} nodes to be moved", is_moved, SECONDS)
+
+
+def test_api_server_that_restarts_and_a_lease_that_is_lost_do_not_end_a_rollout(
+    rolling: Cluster, operator: Operator
+) -> None:
+    add_agents(rolling, NODES, private=True)
+    operator.stop()
+    operator.start("--leader-elect")
+    with PlayedKernels(rolling) as kernels:
+        ask(rolling, V1)
+        stable = read_rollout(wait_phase(rolling, "Complete"))["currentRevision"]
+        kernels.most_idle, process = 0, operator.daemon.pid()
+        ask(rolling, V2)
+        wait_moved(rolling, stable, 1)
+        rolling.stop_component(API_SERVER)
+        rolling.start_component(API_SERVER)
+        wait_moved(rolling, stable, 2)
+        assert operator.daemon.pid() == process
+        steal_lease(rolling)
+        wait_for("the operator's end", lambda: not operator.daemon.alive(), SECONDS)
+        operator.daemon.stop()
+        operator.start("--leader-elect")
+        revision = read_rollout(wait_phase(rolling, "Complete"))["currentRevision"]
+    assert revision != stable
+    assert fetch_slots(rolling) == dict.fromkeys(NODES, f"default.{revision}")
+    assert (kernels.most_idle, kernels.several) == (1, [])
+    operator.stop()
+
+
+def test_without_the_operator_schedulers_stay_and_a_person_can_end_the_rollout(
+    rolling: Cluster, operator: Operator
+) -> None:
+    """As docs/sked/rollouts.md says."""
+    add_agents(rolling, NODES, private=True)
+    with PlayedKernels(rolling):
+        ask(rolling, V1)
+        wait_phase(rolling, "Complete")
+        ask(rolling, V2, steps=[{"nodes": 1}, {"pause": {}}])
+        revision = read_rollout(wait_phase(rolling, "Paused"))["updateRevision"]
+        operator.stop()
+        before = fetch_schedulers(rolling)
+        time.sleep(QUIET_SECONDS)
+        assert fetch_schedulers(rolling) == before
+        old = [node for node in NODES if before[node][1] == V1]
+        assert len(old) == len(NODES) - 1
+
+        slot = f"default.{revision}"
+        words = ("daemonset", revision, "-o", "jsonpath={.spec.template.spec.affinity}")
+        assert f'"{slot}"' in rolling.kubectl("get", *words).stdout
+        for node in old:
+            rolling.kubectl("label", "--overwrite", "node", node, "sked.schedkit.io/slot=pending")
+            wait_for("the old pod to go", lambda node=node: node not in fetch_schedulers(rolling), SECONDS)  # type: ignore[misc]
+            rolling.kubectl("label", "--overwrite", "node", node, f"sked.schedkit.io/slot={slot}")
+
+        def is_everywhere() -> bool:
+            return {node: image for node, (_, image) in fetch_schedulers(rolling).items()} == dict.fromkeys(NODES, V2)
+
+        wait_for("the new revision everywhere", is_everywhere, SECONDS)
+
+
+def fetch_schedulers(cluster: Cluster) -> dict[str, tuple[str, str]]:
+    """By node, the UID and the image of the scheduler's pod that runs there."""
+    return {
+        pod["spec"]["nodeName"]: (pod["metadata"]["uid"], pod["spec"]["containers"][0]["image"])
+        for pod in read_objects(cluster, "pod", "default", SCHEDULERS)
+        if pod["status"].get("phase") == "Running"
+    }
+
+
 def test_revision_whose_pods_wait_is_as_asked_for_in_the_words_of_the_api_server(
     rolling: Cluster, operator: Operator
 ) -> None:
     add_agents(rolling, NODES)
-    kernels = PlayedKernels(rolling)
-    kernels.start()
-    try:
+    with PlayedKernels(rolling):
         ask(rolling, V1)
         wait_phase(rolling, "Complete")
         wait_object(rolling, "schedext", "one", has("Ready", "True", "Ready"))
@@ -167,8 +246,6 @@ def test_revision_whose_pods_wait_is_as_asked_for_in_the_words_of_the_api_server
         assert resource
         told = {found["type"]: found["status"] for found in resource["status"]["conditions"]}
         assert (told["Ready"], "ModifiedByOthers" in f"{resource['status']}") == ("True", False)
-    finally:
-        kernels.stop()
 
 
 def test_label_of_a_person_stays_where_what_waited_is_taken_away(rolling: Cluster, operator: Operator) -> None:
@@ -193,9 +270,7 @@ def test_label_of_a_person_stays_where_what_waited_is_taken_away(rolling: Cluste
 
 def test_who_waits_is_not_said_by_hand(rolling: Cluster, operator: Operator) -> None:
     add_agents(rolling, NODES, private=True)
-    kernels = PlayedKernels(rolling)
-    kernels.start()
-    try:
+    with PlayedKernels(rolling):
         ask(rolling, V1)
         wait_phase(rolling, "Complete")
         rolling.kubectl("label", "node", NODES[0], "sked.schedkit.io/next=default.one")
@@ -206,5 +281,3 @@ def test_who_waits_is_not_said_by_hand(rolling: Cluster, operator: Operator) -> 
             ]
 
         wait_for("the label to go", is_gone, SECONDS)
-    finally:
-        kernels.stop()

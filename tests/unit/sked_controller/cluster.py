@@ -61,7 +61,13 @@ class Cluster(World):
         return bool(gone)
 
     def check(self) -> None:
-        """What must hold at every moment."""
+        """What must hold at every moment: here, that a value means a claim that accepts it, and no other."""
+        claims = [claim for key in self.objects["schedexts"] for claim in self.known.placement.claims(key)]
+        accepted = {claim.identity: self.known.accepts(claim) for claim in claims}
+        values = {"", "none", "pending", "stranger", *self.slots().values()}.union(*accepted.values())
+        for claim in claims:
+            meant = {value for value in values if self.known.is_meant(claim, value)}
+            assert meant == set(accepted[claim.identity])
 
     def free_namespace(self) -> None:
         """Allow the resources of the namespace any priority."""

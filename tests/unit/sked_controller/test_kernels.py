@@ -227,6 +227,7 @@ def test_nothing_is_told_before_it_is_known_whether_there_are_agents() -> None:
     cluster = Kernels(attached())
     agents = cluster.informers["agents"]
     agents._streams[0].synced.clear()
+    agents.sync_changed()
     for key in list(agents.store.all_keys()):
         agents.remove(key)
     assert cluster.work() == []

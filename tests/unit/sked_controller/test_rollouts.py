@@ -1,6 +1,8 @@
 """Rollouts through the real controller: revisions as DaemonSets, labels that move, kernels that answer or do not."""
 
 import asyncio
+import contextlib
+from collections import deque
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -9,8 +11,12 @@ import pytest
 
 from schedkit.sked.api.rollout_types import RolloutStatus
 from schedkit.sked.api.types import PoolStatus
+from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.pulls import PULL
 from schedkit.sked.controller.rollout_metrics import RolloutMetrics
+from schedkit.sked.controller.slots import Assignment
+from schedkit.sked.controller.workloads import Workloads
+from schedkit.sked.kube.errors import ApiError
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Key
 from tests.unit.sked_controller.test_kernels import Kernels, stamp
@@ -29,6 +35,7 @@ class Rolling(Kernels):
     """A cluster whose kernels attach what runs on their nodes, and whose agents tell it."""
 
     unpullable: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()  # nodes whose agents tell nothing new
 
     def __init__(self, before: "Rolling | None" = None, **options: Any) -> None:
         self.pulled: list[tuple[str, str]] = []  # revisions and nodes
@@ -57,6 +64,7 @@ class Rolling(Kernels):
         return self._version != before
 
     def check(self) -> None:
+        super().check()
         for node in self.names("nodes"):
             there = [name for name in self.on(node) if name]
             assert len(there) <= 1, f"{there} on {node}"
@@ -74,7 +82,7 @@ class Rolling(Kernels):
                 self.change("pods", pod["metadata"]["name"], status=pod["status"] | self._start(image))
             slot = self.find_report(node).get("slot", {})
             wanted = f"{image}" if image and image not in (BAD, CRASH) else ""
-            if slot.get("told") == wanted:
+            if slot.get("told") == wanted or node in self.late:
                 continue
             state = {
                 "state": "enabled" if wanted else "disabled",
@@ -234,6 +242,54 @@ def test_canary_by_label_waits_to_be_promoted_and_others_stay_untouched() -> Non
     cluster.run_until("Complete")
     assert cluster.images == dict.fromkeys(NODES, V2)
     assert cluster.rollout["handled"]["promote"] == "now"
+
+
+def test_noting_down_the_next_stage_has_no_node_decided_of_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = make_rolling()
+    cluster.ask(V2, steps=[{"nodes": 1}, {"pause": {}}])
+    cluster.run_until("Paused")
+    decided: list[list[str]] = []
+    assign = Workloads.assign
+
+    def note(workloads: Workloads, claim: Claim, assignment: Assignment) -> list[str]:
+        decided.append(assign(workloads, claim, assignment))
+        return decided[-1]
+
+    monkeypatch.setattr(Workloads, "assign", note)
+    cluster.annotate(promote="now")
+    cluster.run()
+    assert cluster.rollout["phase"] == "Progressing"
+    assert decided[0] == [], "it is only noted down"
+    assert all(len(names) <= 1 for names in decided), "one at a time"
+    monkeypatch.setattr(Workloads, "assign", assign)
+    cluster.run_until("Complete")
+    assert cluster.images == dict.fromkeys(NODES, V2)
+    assert cluster.most_idle == 1
+
+
+def test_revision_whose_failure_cannot_be_noted_down_is_given_to_no_node_again() -> None:
+    cluster = make_rolling()
+    cluster.ask(CRASH, steps=[{"nodes": 1}])
+    for _ in range(10):
+        cluster.refusals.clear()
+        if cluster.images["n1"] == CRASH:
+            cluster.refusals["apply schedexts/status one"] = refusal(503, "Unavailable")
+        cluster.look("one")
+        with contextlib.suppress(ApiError):
+            cluster.run()
+        cluster.move()
+        cluster.end_pods()
+    failed = f"default.{find_revision(cluster, CRASH)}"
+    assert (cluster.slots()["n1"], cluster.rollout["phase"]) == (failed, "Progressing")
+    cluster._queue.clear()
+    cluster.label("n1", slot=None)
+    cluster._queue = deque(key for key in cluster._queue if key != KEY)  # it is tried again later
+    cluster.run()
+    assert "n1" not in cluster.slots()
+    cluster.refusals.clear()
+    cluster.look("one")
+    cluster.run_until("RolledBack")
+    assert cluster.images == dict.fromkeys(NODES, V1)
 
 
 @pytest.mark.parametrize(("image", "reason"), [(BAD, "NotAttachedInTime"), (CRASH, "CrashLooping")])

@@ -45,6 +45,7 @@ class Watched(Cluster):
     strict = True
 
     def check(self) -> None:
+        super().check()
         for node in self.names("nodes"):
             if self.strict:
                 assert len(self.on(node)) <= 1, f"{node}: {self.on(node)}"

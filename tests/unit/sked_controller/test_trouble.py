@@ -153,6 +153,7 @@ def test_what_may_not_be_looked_at_is_told_and_nothing_is_touched(plural: str) -
     assert blind.metric("sked_ready") == ['sked_ready{namespace="default",name="one"} 1']
     (stream,) = blind.informers[plural]._streams
     stream.denied = f"watch {plural}: you may not (403)"
+    blind.informers[plural].sync_changed()
     blind.apply_resource("one", nodeSelector=LARGE, suspend=True)
     blind.apply_resource("two", nodeSelector=SMALL)
     assert set(blind.run()) == {STATUS, "apply schedexts/status two"}
@@ -174,6 +175,7 @@ def test_before_everything_is_seen_nothing_is_written() -> None:
     world = World()
     (stream,) = world.informers["pods"]._streams
     stream.synced.clear()
+    world.informers["pods"].sync_changed()
     world.apply_resource()
     assert world.run() == []
     stream.synced.set()

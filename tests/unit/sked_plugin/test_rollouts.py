@@ -147,6 +147,13 @@ def test_list_has_a_line_for_each_pool() -> None:
     ]
 
 
+def test_node_in_quarantine_for_the_new_revision_has_failed_once() -> None:
+    nodes = {"updated": 2, "attached": 1, "failed": 1, "quarantined": 1}
+    told = read_progress(make_schedext(make_rollout("Progressing", nodes=nodes)))
+    titles, row = (line.split() for line in render_list([told], MOMENT, everywhere=False).splitlines())
+    assert row[titles.index("FAILED")] == "1"
+
+
 def test_bar_is_empty_where_no_node_is_known() -> None:
     (pool,) = read_progress(make_schedext(rollout={}, status={"pools": []})).pools
     assert describe_progress(pool, None) == (

@@ -294,7 +294,7 @@ class SchedExtStatus(SpecModel, frozen=True, kw_only=True):
         about("The state of each DaemonSet of the resource.", list_key="name", maxItems=POOLS + 1),
     ] = ()
     current_revision: Annotated[str, about("The stable revisions of all pools; absent without a rollout.")] = ""
-    update_revision: Annotated[str, about("The revisions that the spec asks for; absent without a rollout.")] = ""
+    update_revision: Annotated[str, about("The revisions that the nodes should get; absent without a rollout.")] = ""
     rollout: Annotated[RolloutSummary | None, about("The state of the rollout; absent without one.")] = None
     failures: Annotated[
         tuple[NodeFailure, ...],

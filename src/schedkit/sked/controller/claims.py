@@ -27,7 +27,7 @@ class Claim:
     priority: int  # what is left of the one asked for
     selector: Selector
 
-    @property
+    @cached_property
     def owner(self) -> Key:
         return self.resource.metadata.key
 
@@ -41,7 +41,7 @@ class Claim:
         """The name of the DaemonSet."""
         return self.workload.daemon_set
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """The DaemonSet's namespace and name."""
         return Key(self.resource.metadata.namespace, self.workload.daemon_set)

@@ -334,7 +334,10 @@ class Node(Model, frozen=True):
     @property
     def is_ready(self) -> bool:
         """Whether its kubelet says that it is well; where it never said anything, it is not."""
-        return any(condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions)
+        for condition in self.status.conditions:  # asked of thousands at each look
+            if condition.type == "Ready":
+                return condition.status == "True"
+        return False
 
 
 class Namespace(Model, frozen=True):

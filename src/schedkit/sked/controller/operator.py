@@ -1,5 +1,6 @@
 """The operator as a running program: everything put together from its options."""
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from schedkit.sked.controller.execute import Executor, Fence, make_fence
 from schedkit.sked.controller.informers import make_informers, make_world
 from schedkit.sked.controller.judgements import Judgements
 from schedkit.sked.controller.objects import NODES, SCHEDEXTS
+from schedkit.sked.controller.pacing import Pacer
 from schedkit.sked.controller.pull_secrets import fetch_documents
 from schedkit.sked.controller.reconciler import Reconciler
 from schedkit.sked.controller.revisions import RevisionCache
@@ -47,8 +49,6 @@ HOLDERS = "holder"  # the queue of nodes whose report is to say who has them
 HOLDER_SECONDS = 2.0  # while something is being decided it may change again
 HOLDER_WORKERS = 2  # what only people read must not keep others from writing
 COMPONENT = "sked-controller"
-SOON_SECONDS = 0.1  # what pods, nodes and reports change is looked at together: they come in waves
-NODES_A_SECOND = 1000.0  # each look counts all nodes of a resource: with more of them it is taken less often
 
 _logger = logging.getLogger(__name__)
 
@@ -109,11 +109,7 @@ async def run_operator(access: Access, options: Options) -> None:
         judgements = Judgements(world.sight)
         announcer = Announcer(record, record_node, registry)
 
-        def find_pause(key: Key) -> float:
-            return max(SOON_SECONDS, world.placement.count_nodes(key) / NODES_A_SECOND)
-
-        def wake_soon(key: Key) -> None:
-            queue.add_after(key, find_pause(key))
+        pacer = Pacer(queue, world.placement.count_nodes, asyncio.get_running_loop())
 
         def forget_daemonset(uid: str) -> None:
             revisions.forget(uid)
@@ -121,13 +117,14 @@ async def run_operator(access: Access, options: Options) -> None:
 
         def forget_resource(key: Key) -> None:
             status_writer.forget(key)
+            pacer.forget(key)
             if verifier:
                 verifier.forget(key)
 
         wiring = Wiring(
             world,
             wake=queue.add,
-            wake_soon=wake_soon,
+            wake_soon=pacer.wake,
             wake_node=nodes.add,
             wake_report=lambda name: reports.add_after(name, HOLDER_SECONDS),
             forget_pod=crash_logs.forget,
@@ -148,7 +145,7 @@ async def run_operator(access: Access, options: Options) -> None:
             announcer,
             utc_now,
             RolloutMetrics(registry),
-            find_pause,
+            pacer.find_pause,
             verifier,
         )
         wiring.connect(informers)

@@ -1,6 +1,6 @@
 """What is to be done for one resource, and for one node: pure functions of what is known, to values that say it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,11 +23,11 @@ from schedkit.sked.controller.daemonsets import (
     same_work,
 )
 from schedkit.sked.controller.failures import is_overdue, is_ready, late_in, overdue_in, read_node
-from schedkit.sked.controller.objects import DaemonSet, Pod
+from schedkit.sked.controller.objects import DaemonSet, Node, Pod
 from schedkit.sked.controller.quarantine import read_quarantine, write_note
 from schedkit.sked.controller.rolling import RevisionPlan, plan_revisions
 from schedkit.sked.controller.rollout_nodes import resolve
-from schedkit.sked.controller.slots import NOWHERE, Slot, Standing, next_value, read_next, read_slot
+from schedkit.sked.controller.slots import NOWHERE, Occupant, Slot, Standing, next_value, read_next, read_slot
 from schedkit.sked.controller.verification import ImageJudgement, fit, is_carried_out, is_held, is_same_image
 from schedkit.sked.controller.workloads import ADOPT, CONTROLLER, may_touch
 from schedkit.sked.controller.world import World
@@ -201,12 +201,10 @@ def note_drift(plan: ClaimPlan, wanted: DaemonSet, seen: DaemonSet) -> ClaimPlan
     return replace(plan, narrowed=elsewhere, drifted=not elsewhere or not same_work(wanted, seen))
 
 
-def plan_slot(world: World, name: str, now: datetime) -> SlotPlan:
-    """What the label of a node is to say."""
-    node = world.nodes.get("", name)
-    if node is None:
-        return SlotPlan()
-    slot, present, decision = read_slot(node), world.workloads.find_present(name, now), world.decision(name)
+def plan_slot(world: World, node: Node, present: Sequence[Occupant], now: datetime) -> SlotPlan:
+    """What the label of a node is to say; `present` are the schedulers' pods that are there."""
+    name = node.metadata.name
+    slot, decision = read_slot(node), world.decision(name)
     # Pods tell that a process ended; only the kernel says that it has detached a scheduler.
     held_in = world.sight.held_in(name, now)
     value = next_value(decision, slot, present, held=held_in is not None)

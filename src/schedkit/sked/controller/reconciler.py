@@ -138,8 +138,10 @@ class Reconciler:
             return None  # whether the kernel has detached it may soon be known
         if self._world.expire_quarantine(node, self._now()):
             self._wiring.look_at(name)
-        self._world.note_held(node, self._now())
-        plan = plan_slot(self._world, name, self._now())
+        now = self._now()
+        present = self._world.workloads.find_present(name, now)
+        self._world.note_held(node, present, now)
+        plan = plan_slot(self._world, node, present, now)
         if plan.write:
             try:
                 await self._executor.write_slot(node, plan.value, plan.quarantine, plan.coming)

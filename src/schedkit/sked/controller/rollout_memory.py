@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from schedkit.sked.controller.attachment import Judgement, NodeState
+from schedkit.sked.controller.attachment import Judgement, NodeState, parse_time, read_birth
 from schedkit.sked.controller.failures import is_waiting
 from schedkit.sked.controller.objects import Node, Pod
 from schedkit.sked.controller.reports import NodeReport
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     coming_at: datetime | None = None  # since when that was seen
     is_measured: bool = False  # whether its revision has been attached here
     gap: int | None = None  # for how many milliseconds the kernel was without a scheduler before that, where known
-    left: str = ""  # what an earlier revision had attached here, until this one is attached
+    left: str | None = None  # what an earlier revision had attached here, until this one is; None: nobody remembers
     left_at: datetime | None = None  # since when it is to leave
 
 
@@ -116,18 +116,29 @@ def remember_coming(before: Seen | None, seen: Seen, coming: str, now: datetime)
     return seen._replace(coming=coming, coming_at=(known or now) if coming else None)
 
 
-def remember_left(before: Seen | None, seen: Seen, now: datetime) -> Seen:
-    """Know a scheduler again that has to leave: an agent's report may be late, and it is not somebody else's."""
-    if before is None or seen.attachment:
-        return seen
-    if before.attachment and before.revision != seen.revision:
+def remember_left(
+    before: Seen | None, seen: Seen, pod: Pod | None, judgement: Judgement, now: datetime, *, is_first: bool
+) -> Seen:
+    """Know a scheduler again that has to leave: an agent's report may be late, and it is not somebody else's.
+
+    At its first look, an operator does not know it. It takes what was attached before the pod could start for it.
+    """
+    if seen.attachment:
+        return seen._replace(left="")
+    if before and before.attachment and before.revision != seen.revision:
         return seen._replace(left=before.attachment.partition(" ")[2], left_at=now)
-    return seen._replace(left=before.left, left_at=before.left_at)
+    left, left_at = (before.left, before.left_at) if before else (None if is_first else "", None)
+    if left is None and judgement.state is NodeState.FOREIGN:
+        given_at = (read_birth(pod) if pod and not is_waiting(pod) else None) or seen.given_at
+        since = parse_time(judgement.since)
+        left = judgement.episode if since is None or since <= given_at else ""
+        left_at = min(given_at, now)
+    return seen._replace(left=left, left_at=left_at)
 
 
 def find_leaving_end(seen: Seen, judgement: Judgement, timeout: timedelta) -> datetime | None:
     """Until when what is told to be somebody else's is taken for what has to leave; None: it is another's."""
-    is_the_same = judgement.state is NodeState.FOREIGN and judgement.episode == seen.left != ""
+    is_the_same = judgement.state is NodeState.FOREIGN and seen.left and judgement.episode == seen.left
     return seen.left_at + timeout if is_the_same and seen.left_at else None
 
 

@@ -125,7 +125,7 @@ def decide(
     kept_off: Sequence[Claim],
     slot: Slot,
     occupants: Sequence[Occupant],
-    accepts: Callable[[Claim], Sequence[str]],
+    is_meant: Callable[[Claim, str], bool],
     may_take: Callable[[Claim], bool],
     has_daemonset: Callable[[Claim], bool],
     find_value: Callable[[Claim], str | None],
@@ -136,19 +136,19 @@ def decide(
     The pods of `refused` cannot be created now; they would be there all at once as soon as they can. `kept_off` do
     not want the node as long as its kernel is unfit.
 
-    `accepts` gives the values of the label that mean a claim; `may_take` says whether one may take a slot that it
-    does not have yet; `strays`, whether a DaemonSet that nobody asks for would start a pod where the slot is free.
+    `is_meant` says whether a value of the label means a claim; `may_take`, whether one may take a slot that it does
+    not have yet; `strays`, whether a DaemonSet that nobody asks for would start a pod where the slot is free.
     `find_value` gives what the label says where a claim with several revisions has the slot; None: it has one only.
     """
     present = [occupant.claim for occupant in occupants if occupant.claim]
     participants = tuple(dict.fromkeys((*able, *refused, *kept_off, *present)))
     if reserved := slot.reserved:
-        meant = next((claim for claim in (*able, *kept_off) if reserved in accepts(claim)), None)
+        meant = next((claim for claim in (*able, *kept_off) if is_meant(claim, reserved)), None)
         others = any(claim is not meant for claim in participants)
         return Decision(meant, others, reserved, participants if others else ())
     if not able:
         return Decision(None, True, "", participants) if kept_off else Decision(None)
-    winner = next((claim for claim in able if slot.value in accepts(claim) or may_take(claim)), able[0])
+    winner = next((claim for claim in able if is_meant(claim, slot.value) or may_take(claim)), able[0])
     if (value := find_value(winner)) is not None:
         return Decision(winner, True, "", participants, value)
     # Pods that nobody asks for any more are waited for before there is a DaemonSet; they alone make no conflict.

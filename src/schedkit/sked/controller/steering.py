@@ -23,7 +23,7 @@ from schedkit.sked.controller.failures import (
 )
 from schedkit.sked.controller.judged_places import find_there, make_place, summarise_gaps
 from schedkit.sked.controller.objects import Node, Pod
-from schedkit.sked.controller.progress import Progress, Requests
+from schedkit.sked.controller.progress import Cause, Progress, Requests
 from schedkit.sked.controller.pulls import PULL, PullPod, judge_pull, make_pull_pod, name_pull_pod
 from schedkit.sked.controller.quarantine import read_quarantine
 from schedkit.sked.controller.rolling import (
@@ -120,6 +120,8 @@ class Steering:
         is_noted = course.progress == progress
         pull, drop = self._plan_pulls(revisions, target, course, places, pullers) if is_noted else ((), ())
         assignment = self._assign(claim, revisions, course, progress if progress.update else course.progress)
+        if not is_noted:
+            assignment = replace(assignment, values=self._find_carried_out(claim, course.progress.failed))
         self._note_taken(claim, assignment)
         # What was there before the first revision was not a scheduler.
         return Steered(assignment, status, pull, drop, tuple(gaps if progress.current else ()), again)
@@ -130,15 +132,16 @@ class Steering:
         return frozenset(seen.metadata.name for seen in found if not seen.metadata.deletion_timestamp)
 
     def _note_taken(self, claim: Claim, assignment: Assignment) -> None:
-        for taken in [taken for taken in self._taken if not self._world.nodes.get("", taken[1])]:
+        find_node, identity, slots = self._world.nodes.get, claim.identity, assignment.slots
+        for taken in [taken for taken in self._taken if not find_node("", taken[1])]:
             del self._taken[taken]
         for name, value in assignment.values.items():
-            node = self._world.nodes.get("", name)
+            node = find_node("", name)
             label = node.metadata.labels.get(SLOT, "") if node else ""
-            if label != value and label in assignment.slots:
-                self._taken[claim.identity, name] = label
-            else:
-                self._taken.pop((claim.identity, name), None)
+            if label != value and label in slots:
+                self._taken[identity, name] = label
+            elif self._taken:
+                self._taken.pop((identity, name), None)
 
     def _find_pullers(self, revisions: RevisionPlan) -> Pullers:
         """The pods that bring images to nodes, by revision and node."""
@@ -203,6 +206,16 @@ class Steering:
         main = course.progress.current or course.progress.update
         return Assignment(claim.name, main, frozenset(slots.values()), live, values, coming)
 
+    def _find_carried_out(self, claim: Claim, failed: Cause | None) -> dict[str, str]:
+        """What was assigned before, where nodes have it: before the next stage is noted down, nobody else gets it.
+
+        And nobody gets a revision back that failed: a node that has it keeps it, unless somebody takes it away.
+        """
+        before = self._world.workloads.find_assignment(claim)
+        assigned = before.values.items() if before else ()
+        bad = make_slot(Key(claim.key.namespace, failed.revision)) if failed else ""
+        return {name: value for name, value in assigned if value != bad and self._world.read_slot(name) == value}
+
     def _find_places(
         self,
         claim: Claim,
@@ -252,8 +265,8 @@ class Steering:
             pod = pods.get((revision, name))
             skipped = self._is_skipped(node, judgement)
             excused = skipped or self._waits_for_another(node, pod)
-            seen = remember(was, revision, pod, judgement, excused, now)
-            seen = remember_left(was, remember_coming(was, seen, coming, now), now)
+            seen = remember_coming(was, remember(was, revision, pod, judgement, excused, now), coming, now)
+            seen = remember_left(was, seen, pod, judgement, now, is_first=identity not in self._seen)
             report = self._world.sight.reports.get("", name)
             seen = after[name] = remember_gap(was, seen, pod, report)
             if seen.gap is not None and was and not is_same_gap(was, seen):

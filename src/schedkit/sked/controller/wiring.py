@@ -110,8 +110,16 @@ class Wiring:
         self._decide(node)
 
     def note_assignment(self, claim: Claim, assignment: Assignment) -> None:
-        """Keep in mind which revision each node of a claim is to have, and have the labels follow."""
-        for name in self._world.workloads.assign(claim, assignment):
+        """Keep in mind which revision each node of a claim is to have, and have the labels follow.
+
+        First on those that get another one: they may be without a scheduler, and who only waits for a node can wait.
+        """
+        world = self._world
+        live = world.workloads.find_live(claim)
+        names = world.workloads.assign(claim, assignment)
+        if live != assignment.live:  # from which follows which quarantines end
+            names += world.find_noted(claim)
+        for name in sorted(dict.fromkeys(names), key=lambda name: not _is_moved(world, assignment, name)):
             self._decide(name)
 
     def look_again(self, claims: Iterable[Claim]) -> None:
@@ -204,7 +212,7 @@ class Wiring:
                 self.look_again([claim])
         for name in {read_node(version) for version in (old, new) if version}:
             if new is None and (node := world.nodes.get("", name)):
-                world.note_held(node, self._now())  # who comes next waits for the kernel, too
+                self._note_held(node)  # who comes next waits for the kernel, too
             self._decide(name)
             for claim in world.placement.on(name) if daemonset is None and new is None else ():
                 self._wake_soon(claim.owner)  # who may have waited for it
@@ -266,9 +274,13 @@ class Wiring:
         if holder := world.find_holder(name):
             self._wake_soon(holder.owner)
         if world.sight.is_waited_for(name) and (node := world.nodes.get("", name)):
-            world.note_held(node, self._now())
+            self._note_held(node)
         if world.is_decided(name) or any(claim.resource.spec.skip_unfit_nodes for claim in world.placement.on(name)):
             self._decide(name)
+
+    def _note_held(self, node: Node) -> None:
+        now = self._now()
+        self._world.note_held(node, self._world.workloads.find_present(node.metadata.name, now), now)
 
     def look_at_report(self, name: str) -> None:
         """Queue a report that does not name the resource that has its node."""
@@ -353,6 +365,11 @@ def _is_same_but_status(old: DaemonSet, new: DaemonSet) -> bool:
 def _selection(daemonset: DaemonSet) -> tuple[object, ...]:
     pod = daemonset.spec.template.spec
     return pod.node_selector, pod.affinity
+
+
+def _is_moved(world: World, assignment: Assignment, name: str) -> bool:
+    """Whether a node is to get something else than its label says."""
+    return assignment.values.get(name, "") not in ("", world.read_slot(name))
 
 
 def _quarantine(node: Node) -> str:

@@ -1,8 +1,8 @@
 """The DaemonSets and pods of claims: which is whose, which revision each node is to have, and what they have shown."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 
 from schedkit.sked.api.names import KIND
 from schedkit.sked.api.requests import make_slot
@@ -33,7 +33,6 @@ class Workloads:
         self._failed_creates = failed_creates
         self._placement = placement
         self._assignments: dict[Identity, Assignment] = {}  # of those with several revisions
-        self._last_values: dict[Identity, Mapping[str, str]] = {}  # of the last of these that gave nodes something
         self._work_names: dict[Identity, tuple[Claim, str]] = {}
         self._narrowed: dict[str, tuple[int, Claim, Selector | None]] = {}
         self._refused: set[str] = set()  # DaemonSets none of whose pods may be created
@@ -95,24 +94,20 @@ class Workloads:
         return known.live if known else (self.name_work(claim),)
 
     def assign(self, claim: Claim, assignment: Assignment) -> list[str]:
-        """Take in which revision each node is to have; the nodes of which that says something new.
-
-        First those that get another one: they may be without a scheduler, and who only waits for a node can wait.
-        """
+        """Take in which revision each node is to have; the nodes of which that says something new."""
         before = self._assignments.get(claim.identity)
         if before == assignment:
             return []
         self._assignments[claim.identity] = assignment
-        # Where the last one left nodes as they were, the one before tells which of them get another revision.
-        last = self._last_values.get(claim.identity, {})
-        given = [name for name, _ in last.items() ^ assignment.values.items()] if assignment.values else []
-        if assignment.values:
-            self._last_values[claim.identity] = assignment.values
-        if before is None or replace(before, values=assignment.values, coming=assignment.coming) != assignment:
-            return list(dict.fromkeys((*given, *self._placement.of(claim))))
-        changed = before.values.items() ^ assignment.values.items()
-        changed |= before.coming.items() ^ assignment.coming.items()
-        return list(dict.fromkeys((*given, *(name for name, _ in changed))))
+        if before is None:
+            return list(self._placement.of(claim))
+        given = before.values.items() ^ assignment.values.items()
+        coming = before.coming.items() ^ assignment.coming.items()
+        names = dict.fromkeys(name for name, _ in chain(given, coming))
+        # What is live concerns those alone that are kept without a scheduler: World.find_noted.
+        if (before.claim, before.main, before.slots) != (assignment.claim, assignment.main, assignment.slots):
+            names |= self._placement.of(claim)
+        return list(names)
 
     def forget_assignments(self, resource: Key) -> None:
         """A resource is gone, or has other pools."""
@@ -120,7 +115,6 @@ class Workloads:
         for identity in [identity for identity in self._assignments if identity[0] == resource]:
             if self._assignments[identity].claim != known.get(identity):
                 del self._assignments[identity]
-                self._last_values.pop(identity, None)
 
     def find_assignment(self, claim: Claim) -> Assignment | None:
         """Which of a claim's revisions each node is to have; None: there is one only, as far as it is known."""
@@ -221,7 +215,7 @@ class Workloads:
 
     def is_refused(self, claim: Claim) -> bool:
         """Whether none of a claim's pods may be created."""
-        seen = self.find_main(claim)
+        seen = self.find_main(claim) if self._refused else None
         return seen is not None and seen.metadata.uid in self._refused
 
     def find_narrowed(self, seen: DaemonSet, claim: Claim) -> Selector | None:

@@ -1,6 +1,6 @@
 """What is known of the cluster: what the informers hold, and what follows from it for each node."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +20,7 @@ from schedkit.sked.controller.sight import Sight
 from schedkit.sked.controller.slots import (
     NOWHERE,
     Decision,
+    Occupant,
     Standing,
     decide,
     read_slot,
@@ -83,9 +84,8 @@ class World:
         node = self.nodes.get("", name)
         return read_slot(node).value if node else ""
 
-    def note_held(self, node: Node, now: datetime) -> None:
+    def note_held(self, node: Node, present: Iterable[Occupant], now: datetime) -> None:
         """Take in whether a node's kernel still has a scheduler though no pod of one is there any more."""
-        present = self.workloads.find_present(node.metadata.name, now)
         self.sight.note_held(node, any(not is_waiting(occupant.pod) for occupant in present), now)
 
     def find_held(self, claim: Claim, now: datetime) -> str:
@@ -133,6 +133,12 @@ class World:
         short = self.find_short_name(claim)
         known = self.workloads.find_assignment(claim)
         return (claim.slot, *short, *(known.slots if known else ()))
+
+    def is_meant(self, claim: Claim, value: str) -> bool:
+        """Whether a value of the label on a node means a claim: it accepts it. Asked for each change of a pod."""
+        known = self.workloads.find_assignment(claim)
+        is_own = value == claim.slot or (known is not None and value in known.slots)
+        return is_own or (value == claim.owner.name and value in self.find_short_name(claim))
 
     def find_short_name(self, claim: Claim) -> tuple[str, ...]:
         """The resource's name, where it is what people may write on a node to mean a claim."""
@@ -193,7 +199,7 @@ class World:
                 del self._standings[claim.identity]
         for claim in decision.participants:
             is_exact = self.workloads.rolls(claim) and decision.value
-            given = after[1] in ((decision.value,) if is_exact else self.accepts(claim))
+            given = after[1] == decision.value if is_exact else self.is_meant(claim, after[1])
             self._standings.setdefault(claim.identity, Standing()).put(
                 name, lost=decision.winner is not claim, given=given, labelled=bool(after[1])
             )
@@ -221,7 +227,7 @@ class World:
             kept_off,
             slot,
             occupants,
-            self.accepts,
+            self.is_meant,
             lambda claim: self._may_take(claim, name),
             lambda claim: workloads.find_main(claim) is not None,
             lambda claim: self._find_value(claim, name),
@@ -235,7 +241,7 @@ class World:
             return False
         if seen is None and not self.manages(claim.owner):
             # In a namespace of somebody else's only the label shows that somebody is about to make one.
-            return read_slot(node).value in self.accepts(claim)
+            return self.is_meant(claim, read_slot(node).value)
         if seen is None:
             return self.verified is None or claim.identity in self.verified
         if not may_touch(seen, claim) or self.workloads.is_refused(claim):
@@ -244,7 +250,7 @@ class World:
         if narrowed and not narrowed.matches(node.metadata.labels, node.metadata.name):
             return False
         # Where it was given the slot it keeps it: what is in its way may be gone tomorrow, and moving on would not end.
-        if read_slot(node).value in self.accepts(claim):
+        if self.is_meant(claim, read_slot(node).value):
             return True
         return not self.workloads.finds_no_room(seen, node.metadata.name)
 
@@ -258,6 +264,11 @@ class World:
         lives = map(self.workloads.find_live, claims)
         concerns = any(not note.revision or live is None or note.revision in live for live in lives)
         return note if concerns else None
+
+    def find_noted(self, claim: Claim) -> list[str]:
+        """The nodes of a claim that a quarantine is noted of, whether it holds or not."""
+        found = ((name, self.nodes.get("", name)) for name in self.placement.of(claim))
+        return [name for name, node in found if node and (name in self.quarantines or read_quarantine(node))]
 
     def expire_quarantine(self, node: Node, now: datetime) -> bool:
         """Take in that the time of a node's quarantine has run out; whether that is news."""
@@ -325,12 +336,12 @@ class World:
         if (claim.identity, name) in self._late_trials:
             return False
         slot = read_slot(node)
-        if slot.reserved and slot.reserved not in self.accepts(claim):
+        if slot.reserved and not self.is_meant(claim, slot.reserved):
             return False
         for other in self.placement.on(name):
             if other is claim:
                 return True
-            if (slot.value in self.accepts(other) or self.workloads.has_pods(other)) and self._is_able(other, node):
+            if (self.is_meant(other, slot.value) or self.workloads.has_pods(other)) and self._is_able(other, node):
                 return False
         return False
 

@@ -28,7 +28,7 @@ def _make_row(one: RolloutProgress, pool: PoolProgress, moment: datetime) -> tup
         describe_step(pool) if pool.phase else "-",
         f"{nodes.updated}/{pool.desired}",
         f"{pool.attached}/{pool.desired}",
-        str(nodes.failed + nodes.quarantined),
+        str(nodes.failed),  # those in quarantine for it included
         _describe_gap(pool.gap) if pool.gap else "-",
         one.summary,
     )

@@ -134,7 +134,12 @@ def _read_pool(resource: SchedExt, workload: ResolvedWorkload, told: PoolStatus 
             update_revision=told.daemon_set,
             desired=counts.desired,
             attached=counts.attached,
-            nodes=RolloutNodes(updated=counts.updated, attached=counts.attached, failed=counts.ejected),
+            nodes=RolloutNodes(
+                updated=counts.updated,
+                attached=counts.attached,
+                failed=counts.ejected + counts.quarantined,
+                quarantined=counts.quarantined,
+            ),
         )
     return PoolProgress(
         pool=workload.pool,

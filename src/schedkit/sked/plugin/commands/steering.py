@@ -17,7 +17,7 @@ _name = click.argument("name", shell_complete=complete_resource)
 @click.command(cls=PluginCommand, short_help="Pause a rollout.", epilog="kubectl scx pause web")
 @_name
 def pause(name: str) -> None:
-    """Pause a rollout: spec.paused becomes true. Nodes keep what they run."""
+    """Pause a rollout: spec.paused becomes true. Nodes keep what they run, even if it fails."""
     from schedkit.sked.plugin.steering import set_paused
 
     _ask(name, lambda resource: set_paused(resource, True))
