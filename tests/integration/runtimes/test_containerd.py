@@ -349,6 +349,20 @@ def test_created_container_is_removed_with_all_of_it(runtime: Containerd, daemon
     assert list((daemon.folder / "logs").iterdir()) == []
 
 
+def test_logger_that_is_slow_to_end_leaves_no_file(runtime: Containerd, daemon: LabContainerd, registry: str) -> None:
+    id = create(runtime, registry)
+    runtime.start(id)
+    runtime.signal(id, signal.SIGKILL)
+    runtime.wait(id, PATIENCE)
+    log = daemon.folder / "logs" / f"{id}.log"
+    script = f"exec 6>>{log}; echo; sleep 0.5; echo 1 1 >>{log}.times"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as logger:
+        assert logger.stdout
+        logger.stdout.readline()  # it has the log open
+        runtime.remove(id)
+    assert list(log.parent.iterdir()) == []
+
+
 def test_container_that_cannot_be_made_leaves_nothing(
     runtime: Containerd, daemon: LabContainerd, registry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

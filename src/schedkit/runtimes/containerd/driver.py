@@ -204,8 +204,10 @@ class Containerd:
             record = self._fetch_record(id)
         except NotFoundError:
             record = None
+        log = self._log_path(id)
         if record:
             self._delete_task(id, self._fetch_task(id))
+            logs.wait_settled(log)  # a logger that has yet to note the time would create a file again
             if record.snapshot_key:
                 with suppress(NotFoundError):
                     self._client.call(
@@ -214,8 +216,8 @@ class Containerd:
                     )
             with suppress(NotFoundError):
                 self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
-        for log in logs.list_files(self._log_path(id)):
-            log.unlink(missing_ok=True)
+        for file in logs.list_files(log):
+            file.unlink(missing_ok=True)
 
     def stream_logs(
         self,
