@@ -64,7 +64,11 @@ def read_objects(cluster: Cluster, kind: str, namespace: str = "", labels: str =
 
 
 def wait_until_gone(cluster: Cluster, *definitions: str) -> None:
-    """Until definitions that were deleted are gone. The server looks again ever later, or when one has changed."""
+    """Until definitions that were deleted are gone, as soon as the server can delete them.
+
+    If it cannot list the resources yet, it tries again with its old copy of the definition, and takes the conflict with
+    what it wrote itself for somebody else's change. Then it looks again only after a change, or every 5 minutes.
+    """
 
     def probe() -> bool:
         left = cluster.kubectl("get", "crd", *definitions, "--ignore-not-found", "-o", "name").stdout.split()

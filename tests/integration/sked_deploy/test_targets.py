@@ -22,7 +22,7 @@ from tests.integration.sked_controller.operator import (
 from tests.integration.sked_deploy.tools import AGENT, CRD, IMAGE, NAMESPACE, REPORTS, Clone
 
 POLICIES = "validatingadmissionpolicies,validatingadmissionpolicybindings"
-SLOT = "sked.schedkit.io/slot"
+SLOT, QUARANTINE = "sked.schedkit.io/slot", "sked.schedkit.io/quarantine"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -198,7 +198,7 @@ def test_what_sked_wrote_on_nodes_goes_and_what_people_wrote_stays(cluster: Clus
     }
     for name, ((label, annotation), _) in nodes.items():
         metadata = {"name": name, "labels": {"kept": "x"} | ({SLOT: label} if label else {})}
-        metadata |= {"annotations": {"kept": "x"} | ({SLOT: annotation} if annotation else {})}
+        metadata |= {"annotations": {"kept": "x", QUARANTINE: "{}"} | ({SLOT: annotation} if annotation else {})}
         cluster.kubectl(
             "create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
         )
@@ -208,6 +208,7 @@ def test_what_sked_wrote_on_nodes_goes_and_what_people_wrote_stays(cluster: Clus
         after = {name: (found[name]["labels"].get(SLOT), found[name]["annotations"].get(SLOT)) for name in nodes}
         assert after == {name: expected for name, (_, expected) in nodes.items()}
         assert {(found[name]["labels"]["kept"], found[name]["annotations"]["kept"]) for name in nodes} == {("x", "x")}
+        assert not [name for name in nodes if QUARANTINE in found[name]["annotations"]]
     finally:
         cluster.kubectl("delete", "nodes", *nodes)
 
