@@ -22,7 +22,7 @@ from lab.node import join
 from lab.rooms import TOOLS
 from lab.session import remove_run, run_folder, sweep
 from lab.signing import COSIGNS, Cosign, keyed
-from lab.sked_deploy import NAMESPACE, enforce_signatures, install_sked
+from lab.sked_deploy import NAMESPACE, await_manager, enforce_signatures, install_sked
 from lab.sked_image import WHEELS, build_sked
 from lab.stage import Stage
 from lab.store import Store
@@ -180,21 +180,20 @@ def set_up(store: Store, folder: Path) -> Scene:
     canary = Machine.start(store, folder / "canary", kernel=NEWEST, layers=(layers.NODE,))
     cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
     with (
-        store.progress.step("building sked, signing images and joining both machines as nodes"),
+        store.progress.step("building sked, signing images, deploying and joining both machines as nodes"),
         ThreadPoolExecutor(2) as pool,
     ):
         nodes = {"first": machine, "canary": canary}
         joins = [pool.submit(join, one, cluster, name) for name, one in nodes.items()]
         build_sked(store, machine.registry, canary.registry)
         policy = sign_images(store, machine, folder)
+        install_sked(cluster)
+        enforce_signatures(cluster, policy, "first")
         for one in joins:
             one.result()
-    with store.progress.step("deploying sked"):
+    with store.progress.step("waiting for sked to start"):
         cluster.kubectl("label", "node", "canary", "canary=true")
-        cluster.kubectl("cordon", "canary")  # the manager is to be where the registry has the signatures
-        install_sked(cluster)
-        enforce_signatures(cluster, policy)
-        cluster.kubectl("uncordon", "canary")
+        await_manager(cluster)
         cluster.kubectl("-n", NAMESPACE, "rollout", "status", "daemonset", "--timeout=600s", timeout=610)
     return Scene(machine, cluster)
 

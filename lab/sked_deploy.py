@@ -43,10 +43,11 @@ def await_manager(cluster: Cluster) -> None:
     cluster.kubectl("-n", NAMESPACE, "rollout", "status", "deployment", MANAGER, "--timeout=600s", timeout=610)
 
 
-def enforce_signatures(cluster: Cluster, files: Mapping[str, str], *, wait: bool = True) -> None:
+def enforce_signatures(cluster: Cluster, files: Mapping[str, str], node: str) -> None:
     """Have an installed operator run only what is signed as a policy wants: `files` are policy.yaml and its keys.
 
-    The machine's registry is on its loopback, so the manager gets the node's network; no installation needs that.
+    A machine's registry is on its loopback, so the manager gets the network of the node whose registry has the
+    signatures; no installation needs that.
     """
     folder = PROJECT / "config/verification"
     labels = ("pod-security.kubernetes.io/enforce=privileged", "--overwrite")
@@ -61,9 +62,9 @@ def enforce_signatures(cluster: Cluster, files: Mapping[str, str], *, wait: bool
         cluster.kubectl("apply", "-f", str(folder / f"{name}.yaml"))
     patch = yaml.safe_load((folder / "manager_patch.yaml").read_text())
     patch.append({"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True})
+    selector = {"kubernetes.io/hostname": node}
+    patch.append({"op": "add", "path": "/spec/template/spec/nodeSelector", "value": selector})
     # Two managers at a time take an emulated machine long to start; and one that has no node yet is replaced at once.
     patch.append({"op": "add", "path": "/spec/strategy", "value": {"type": "Recreate"}})
     patched = ("deployment", MANAGER, "-n", NAMESPACE, "--type=json", "-p", json.dumps(patch))
     cluster.kubectl("patch", *patched)
-    if wait:
-        await_manager(cluster)

@@ -13,7 +13,7 @@ from lab.cluster import Cluster
 from lab.machine import Machine
 from lab.session import NODE
 from lab.signing import Cosign, keyed
-from lab.sked_deploy import enforce_signatures
+from lab.sked_deploy import await_manager, enforce_signatures
 from lab.sked_image import TAG, build_sked
 from lab.store import Store
 from lab.waiting import wait_for
@@ -331,7 +331,8 @@ def test_only_what_is_signed_reaches_the_kernel_under_enforce(
     (before,) = fetch_pods(operated, "default")
 
     policy = json.dumps({"keys": [{"path": "release.pub"}]})
-    enforce_signatures(operated, {"policy.yaml": policy, "release.pub": public.read_text()})
+    enforce_signatures(operated, {"policy.yaml": policy, "release.pub": public.read_text()}, NODE)
+    await_manager(operated)
     try:
         wait_object(operated, "schedext", "fifo", has("Verified", "True", "Verified"))
         made = wait_object(operated, "daemonset", "fifo", lambda found: digest in json.dumps(found["spec"]))
