@@ -5,7 +5,9 @@ import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,6 +87,11 @@ def start(runtime: Containerd, address: str, **words: object) -> str:
     runtime.start(id)
     assert b"never attaches" in next(runtime.stream_logs(id, follow=True))
     return id
+
+
+def kill(runtime: Containerd, id: str) -> None:
+    runtime.signal(id, signal.SIGKILL)
+    runtime.wait(id, PATIENCE)
 
 
 def test_version_is_told(runtime: Containerd, daemon: LabContainerd) -> None:
@@ -252,9 +259,9 @@ def test_hung_containerd_is_told_in_the_middle_of_a_pull(
 def test_hung_containerd_is_told_by_a_call_that_names_it(
     runtime: Containerd, daemon: LabContainerd, registry: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    id = start(runtime, registry)
     monkeypatch.setattr(calls, "VERSION", calls.VERSION._replace(seconds=0.5))
     monkeypatch.setattr(calls, "TASK_GET", calls.TASK_GET._replace(seconds=0.5))
-    id = start(runtime, registry)
     daemon.hang()
     try:
         with pytest.raises(NoAnswerError, match=r"version\.v1\.Version/Version"):
@@ -290,8 +297,7 @@ def test_index_is_kept_with_the_manifest_of_this_platform(
     id = runtime.create(image, ContainerSpec("indexed"))
     runtime.start(id)
     assert runtime.fetch_container(id).state is ContainerState.RUNNING
-    runtime.signal(id, signal.SIGKILL)
-    runtime.wait(id, PATIENCE)
+    kill(runtime, id)
     runtime.remove(id)
     daemon.ctr("images", "rm", "--sync", image.reference)
     assert read_inventory(daemon) == before
@@ -349,18 +355,35 @@ def test_created_container_is_removed_with_all_of_it(runtime: Containerd, daemon
     assert list((daemon.folder / "logs").iterdir()) == []
 
 
-def test_logger_that_is_slow_to_end_leaves_no_file(runtime: Containerd, daemon: LabContainerd, registry: str) -> None:
-    id = create(runtime, registry)
-    runtime.start(id)
-    runtime.signal(id, signal.SIGKILL)
-    runtime.wait(id, PATIENCE)
-    log = daemon.folder / "logs" / f"{id}.log"
-    script = f"exec 6>>{log}; echo; sleep 0.5; echo 1 1 >>{log}.times"
+@contextmanager
+def slow_logger(log: Path, last: str) -> Iterator[None]:
+    """One more that has the log open, and does something before it ends."""
+    script = f"exec 6>>{log}; echo; sleep 0.5; {last}"
     with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as logger:
         assert logger.stdout
-        logger.stdout.readline()  # it has the log open
+        logger.stdout.readline()
+        yield
+
+
+def test_logger_that_is_slow_to_end_leaves_no_file(runtime: Containerd, daemon: LabContainerd, registry: str) -> None:
+    id = start(runtime, registry)
+    kill(runtime, id)
+    log = daemon.folder / "logs" / f"{id}.log"
+    with slow_logger(log, f"echo 1 1 >>{log}.times"):
         runtime.remove(id)
     assert list(log.parent.iterdir()) == []
+
+
+def test_late_words_of_the_run_before_are_not_of_the_next_start(
+    runtime: Containerd, daemon: LabContainerd, registry: str
+) -> None:
+    id = start(runtime, registry)
+    kill(runtime, id)
+    with slow_logger(daemon.folder / "logs" / f"{id}.log", "echo late >&6"):
+        began = time.time()
+        runtime.start(id)
+    assert "late" in b"".join(runtime.stream_logs(id)).decode()
+    assert "late" not in b"".join(runtime.stream_logs(id, since=began)).decode()
 
 
 def test_container_that_cannot_be_made_leaves_nothing(
@@ -401,8 +424,7 @@ def test_program_that_is_not_in_the_image_is_told_before_anything_is_stopped_for
 def test_container_outlives_containerd(runtime: Containerd, daemon: LabContainerd, registry: str) -> None:
     running, ended = start(runtime, registry), runtime.create(pull(runtime, registry), ContainerSpec("ended"))
     runtime.start(ended)
-    runtime.signal(ended, signal.SIGKILL)
-    runtime.wait(ended, PATIENCE)
+    kill(runtime, ended)
     pid = runtime.fetch_container(running).pid
 
     daemon.kill()
@@ -450,7 +472,6 @@ def test_output_of_the_originals_was_not_kept_and_nothing_of_it_stays(
     with pytest.raises(NotFoundError, match="not kept"):
         runtime.stream_logs("original")
 
-    runtime.signal("original", signal.SIGKILL)
-    runtime.wait("original", PATIENCE)
+    kill(runtime, "original")
     runtime.remove("original")
     assert read_inventory(daemon) == before

@@ -204,10 +204,8 @@ class Containerd:
             record = self._fetch_record(id)
         except NotFoundError:
             record = None
-        log = self._log_path(id)
         if record:
             self._delete_task(id, self._fetch_task(id))
-            logs.wait_settled(log)  # a logger that has yet to note the time would create a file again
             if record.snapshot_key:
                 with suppress(NotFoundError):
                     self._client.call(
@@ -216,8 +214,8 @@ class Containerd:
                     )
             with suppress(NotFoundError):
                 self._client.call(calls.CONTAINER_DELETE, m.DeleteContainerRequest(id=id))
-        for file in logs.list_files(log):
-            file.unlink(missing_ok=True)
+        for log in logs.list_files(self._log_path(id)):
+            log.unlink(missing_ok=True)
 
     def stream_logs(
         self,
@@ -304,7 +302,11 @@ class Containerd:
         self._client.call(calls.TASK_CREATE, request)
 
     def _delete_task(self, id: str, task: m.Process | None) -> None:
-        """Forget an ended process, or one that was never started; containerd itself refuses any other."""
+        """Forget an ended process, or one that was never started; containerd itself refuses any other.
+
+        Its logger ends a moment later. What that writes until then is not of the next start, and a file that is
+        removed before would be created again.
+        """
         if task is None:
             return
         if task.status == m.PROCESS_STATUS_UNKNOWN:  # its shim did not respond to containerd in time
@@ -317,6 +319,7 @@ class Containerd:
             self.wait(id, calls.SHORT_SECONDS)
         with suppress(NotFoundError):
             self._client.call(calls.TASK_DELETE, m.DeleteTaskRequest(container_id=id))
+        logs.wait_settled(self._log_path(id))
 
     def _has_content(self, digest: str) -> bool:
         try:
