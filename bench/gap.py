@@ -12,8 +12,9 @@ from typing import Any
 from bench.agent import show
 from bench.sked import Process
 from lab import images, kube, layers
+from lab.addresses import choose_free_ports
 from lab.catalogue import open_store
-from lab.cluster import Cluster, choose_free_ports
+from lab.cluster import Cluster
 from lab.disk import DISK
 from lab.kernels import OLDEST
 from lab.machine import Machine
@@ -92,7 +93,7 @@ def measure(store: Store, folder: Path, times: int) -> None:
     store.ensure(*wanted, *kube.artefacts(kube.read_assets()))
     machine = Machine.start(store, folder / "machine", layers=(layers.NODE,))
     cluster = Cluster.start(folder / "cluster", kube.binaries(store, kube.read_assets()))
-    manager = Process(cluster.folder, choose_free_ports()["etcd"])
+    manager = Process(cluster.folder, choose_free_ports(1)[0])
     try:
         join(machine, cluster, NODE)
         deploy_sked(store, machine, cluster)

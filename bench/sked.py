@@ -21,8 +21,9 @@ import aiohttp
 
 from bench.plain import DAEMONSETS, IMAGE, Json, name, open_session, place, send, spread
 from lab import kube, kwok
+from lab.addresses import choose_free_ports
 from lab.catalogue import open_store
-from lab.cluster import Cluster, choose_free_ports
+from lab.cluster import Cluster
 from lab.components import CONTROLLER_MANAGER
 from lab.process import Daemon
 from lab.session import remove_run, run_folder
@@ -311,7 +312,7 @@ def show(what: str, value: str, every: Iterable[float] = ()) -> None:
 
 
 async def measure(cluster: Cluster, kwok_artefact: Path, parts: set[str], size: int) -> None:
-    manager = Process(cluster.folder, choose_free_ports()["etcd"])
+    manager = Process(cluster.folder, choose_free_ports(1)[0])
     async with open_session(cluster.plane.server, cluster.plane.pki) as session:
         if "rollout" in parts:
             controller = kwok.Kwok.start(cluster, kwok_artefact)

@@ -16,8 +16,9 @@ from bench.plain import Json, name, open_session, place, send, spread
 from bench.pull import NAME, TAG, push_random
 from bench.sked import RESOURCES, SCHEDEXTS, WORKERS, Process, empty, show, until, wait_beside, wait_created
 from lab import images, kube
+from lab.addresses import choose_free_ports
 from lab.catalogue import open_store
-from lab.cluster import Cluster, choose_free_ports
+from lab.cluster import Cluster
 from lab.components import CONTROLLER_MANAGER
 from lab.session import remove_run, run_folder
 from lab.signing import Cosign, keyed
@@ -67,7 +68,7 @@ async def check_verified(session: aiohttp.ClientSession) -> None:
 
 
 async def measure(cluster: Cluster, session: aiohttp.ClientSession, registry: str, policy: Path) -> None:
-    manager = Process(cluster.folder, choose_free_ports()["etcd"])
+    manager = Process(cluster.folder, choose_free_ports(1)[0])
     made = (make_schedext(registry, number) for number in range(RESOURCES))
     await spread((send(session, "POST", SCHEDEXTS, body, "application/json") for body in made), WORKERS)
     enforce = ("--verification=enforce", f"--trust-policy={policy}")

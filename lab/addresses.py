@@ -1,15 +1,31 @@
-"""Addresses of nodes: the API server must reach each at one of its own, so this host routes it to its loopback."""
+"""Ports, and addresses of nodes: the API server must reach each at its own, so this host routes it to its loopback."""
 
 import fcntl
+import random
+import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from lab.errors import LabError
 
 CLAIMS = Path("/run/schedkit-lab/addresses")
 NETWORK = "198.18.0"  # reserved for benchmarks of network devices: nobody's real network
+# Below the range from which the kernel serves outgoing connections: nobody takes one of these by chance.
+PORTS = range(20_000, 30_000)
+
+
+def choose_free_ports(count: int) -> list[int]:
+    """Ports of loopback for programs that start soon. One may still be lost to another such program."""
+    ports: list[int] = []
+    with ExitStack() as held:
+        while len(ports) < count:
+            listener, port = held.enter_context(socket.socket()), random.choice(PORTS)  # noqa: S311
+            with suppress(OSError):
+                listener.bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 def claim_address(owner: Path) -> str:

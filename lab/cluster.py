@@ -2,18 +2,17 @@
 
 import json
 import os
-import random
-import socket
 import ssl
 import subprocess
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 
 from lab import components, https, pki
+from lab.addresses import choose_free_ports
 from lab.components import API_SERVER, COMPONENTS, CONTROLLER_MANAGER, ETCD, SCHEDULER, Plane
 from lab.errors import LabError
 from lab.kube import Binaries
@@ -24,8 +23,6 @@ from lab.waiting import NotYetError, wait_for
 READY_SECONDS = 60.0
 PROBE_SECONDS = 3.0  # who does not respond by then may be a stranger on a port that we lost
 ATTEMPTS = 5
-# Below the range from which the kernel serves outgoing connections: nobody takes one of these by chance.
-PORTS = range(20_000, 30_000)
 HEALTH = {ETCD: "/health", API_SERVER: "/readyz", CONTROLLER_MANAGER: "/healthz", SCHEDULER: "/healthz"}
 
 
@@ -41,19 +38,9 @@ class PortTakenError(LabError):
     reason = "PortTaken"
 
 
-def choose_free_ports() -> dict[str, int]:
-    """A free port for each component; one that is lost before its component listens shows in that one's log."""
-    ports: dict[str, int] = {}
-    with ExitStack() as held:
-        while len(ports) < len(COMPONENTS):
-            listener = held.enter_context(socket.socket())
-            port = random.choice(PORTS)  # noqa: S311
-            try:
-                listener.bind((components.LOOPBACK, port))
-            except OSError:
-                continue
-            ports[COMPONENTS[len(ports)]] = port
-    return ports
+def choose_ports() -> dict[str, int]:
+    """A port for each component; one that is lost before its component listens shows in that one's log."""
+    return dict(zip(COMPONENTS, choose_free_ports(len(COMPONENTS)), strict=True))
 
 
 class Cluster:
@@ -66,7 +53,7 @@ class Cluster:
 
     @classmethod
     def start(
-        cls, folder: Path, binaries: Binaries, *, choose_ports: Callable[[], Mapping[str, int]] = choose_free_ports
+        cls, folder: Path, binaries: Binaries, *, choose_ports: Callable[[], Mapping[str, int]] = choose_ports
     ) -> "Cluster":
         """Make a cluster in an empty folder and wait until it is ready."""
         folder = folder.absolute()

@@ -197,7 +197,7 @@ class Machine:
     def _wait_booted(self, shape: _Shape) -> None:
         with self.store.progress.step(f"booting a machine ({shape.kernel.name})"):
             wait_for("the machine to boot", self._is_ready, BOOT_SECONDS, interval=0.2)
-        self._open_doors(shape, "true")
+        self._open_doors(shape)
 
     def _resume(self, shape: _Shape, snapshot: Path) -> None:
         self._create_disk(snapshot / "disk.qcow2", "qcow2")
@@ -206,8 +206,7 @@ class Machine:
             monitor.execute("migrate-incoming", uri=f"exec:zstd -qdc {snapshot}/state.zst")
             monitor.wait_for_migration(RESUME_SECONDS)
             monitor.execute("cont")
-        # The guest's clock stands where it was saved.
-        self._open_doors(shape, f"date -s @{time.time():.0f} >/dev/null")
+        self._open_doors(shape, is_behind=True)
 
     def _is_ready(self) -> bool:
         self.store.commands.check()
@@ -216,8 +215,11 @@ class Machine:
             raise NotYetError(f"the console says:\n{self.console_tail()}")
         return True
 
-    def _open_doors(self, shape: _Shape, greeting: str) -> None:
-        """Make the guest reachable and wait until it has taken a first command; from then on others can find it."""
+    def _open_doors(self, shape: _Shape, *, is_behind: bool = False) -> None:
+        """Make the guest reachable and wait until it has taken a first command; from then on others can find it.
+
+        The clock of one that was resumed stands where it was saved: it is behind.
+        """
         with self.monitor() as monitor:
             ssh, registry = (monitor.forward("127.0.0.1", port) for port in (22, REGISTRY_PORT))
         Guest.configure(self.folder, self.sockets, port=ssh, key=self.store.path(DISK) / "key")
@@ -225,11 +227,13 @@ class Machine:
         def greet() -> bool:
             self._qemu.check()
             try:
-                return self.guest.run(greeting, timeout=20).code == 0
+                return self.guest.run("true", timeout=20).code == 0
             except GuestError as error:
                 raise NotYetError(error.message) from error
 
         wait_for("the guest to respond", greet, RESUME_SECONDS)
+        if is_behind:  # the first command may have taken long
+            self.run(f"date -s @{time.time():.3f} >/dev/null")
         if shape.layers:
             self.run("; ".join(f"lab-layer {layer.name} {layer.device}" for layer in shape.layers))
         state = _State(shape.kernel.name, shape.init, [layer.name for layer in shape.layers], registry)

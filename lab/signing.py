@@ -16,6 +16,7 @@ from typing import Any, Self
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from lab.addresses import choose_free_ports
 from lab.debian import unpacked
 from lab.errors import LabError
 from lab.golang import REKOR_VERSION, compiled
@@ -216,7 +217,7 @@ class Rekor:
         self._folder.mkdir(parents=True, exist_ok=True)
         key = self._folder / "log.pem"
         key.write_bytes(self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        http, grpc, metrics = _choose_free_ports(3)
+        http, grpc, metrics = choose_free_ports(3)
         options = {
             "storage-dir": self._folder / "log",
             "signer-filepath": key,
@@ -295,11 +296,3 @@ def _listens(daemon: Daemon, port: int) -> bool:
     daemon.check()
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _choose_free_ports(count: int) -> list[int]:
-    with ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab import kube
-from lab.cluster import Cluster, KubectlError, choose_free_ports
+from lab.cluster import Cluster, KubectlError, choose_ports
 from lab.components import API_SERVER, COMPONENTS, CONTROLLER_MANAGER, ETCD, SCHEDULER
 from lab.errors import LabError
 from lab.https import connect, make_context
@@ -157,11 +157,9 @@ def test_privileged_pod_is_refused_where_pod_security_is_restricted(cluster: Clu
         cluster.kubectl("create", "namespace", name)
         cluster.kubectl("label", "namespace", name, f"pod-security.kubernetes.io/enforce={level}")
     manifest = json.dumps(PRIVILEGED_POD)
-    wait_for(
-        "the namespace's service account",
-        lambda: cluster.kubectl("get", "serviceaccount", "default", "-n", "open", check=False).code == 0,
-        timeout=10,
-    )
+    for name in ("open", "closed"):
+        words = ("get", "serviceaccount", "default", "-n", name)
+        wait_for("the namespace's service account", lambda: cluster.kubectl(*words, check=False).code == 0, 60)  # noqa: B023
     cluster.kubectl("create", "-f", "-", "-n", "open", input=manifest)
     refused = cluster.kubectl("create", "-f", "-", "-n", "closed", input=manifest, check=False)
     assert refused.code == 1
@@ -173,9 +171,9 @@ def test_lost_port_is_given_up_for_another(binaries: Binaries, tmp_path: Path) -
         thief.bind(("127.0.0.1", 0))
         thief.listen()
         taken = thief.getsockname()[1]
-        first = {**choose_free_ports(), API_SERVER: taken}
+        first = {**choose_ports(), API_SERVER: taken}
         choices = iter([first])
-        started = Cluster.start(tmp_path, binaries, choose_ports=lambda: next(choices, None) or choose_free_ports())
+        started = Cluster.start(tmp_path, binaries, choose_ports=lambda: next(choices, None) or choose_ports())
         started.stop()
     assert started.api_port != taken
 

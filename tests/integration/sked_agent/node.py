@@ -3,7 +3,7 @@
 import http.client
 import json
 import os
-import socket
+import re
 import ssl
 import sys
 import urllib.error
@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from lab.addresses import choose_free_ports
 from lab.cluster import Cluster
 from lab.process import Daemon
 from lab.waiting import NotYetError, wait_for
@@ -36,8 +37,7 @@ class AgentProcess:
         (self._account / "ca.crt").write_bytes((cluster.plane.pki / "ca.crt").read_bytes())
         self.daemon = Daemon("agent", folder)
         self.boot("b0000000-0000-0000-0000-000000000001", FREE)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        (self._port,) = choose_free_ports(1)
 
     def boot(self, boot_id: str, sched_ext: dict[str, str]) -> None:
         write_files(
@@ -54,7 +54,8 @@ class AgentProcess:
         write_sched_ext(self.root, sched_ext)
 
     def attach(self, ops: str, seq: int) -> None:
-        write_sched_ext(self.root, {"root/ops": ops, "enable_seq": str(seq), "state": "enabled"})
+        """In the kernel's order: an agent may look at any time."""
+        write_sched_ext(self.root, {"root/ops": ops, "state": "enabled", "enable_seq": str(seq)})
 
     def detach(self, seq: int) -> None:
         write_sched_ext(self.root, {"state": "disabled", "enable_seq": str(seq)})
@@ -69,6 +70,11 @@ class AgentProcess:
             "KUBERNETES_SERVICE_PORT": str(self._cluster.api_port),
         }
         self.daemon.start([sys.executable, "-c", PROGRAM, "agent", *words], environment)
+
+    def wait_seen(self, state: str, seq: int) -> None:
+        """Until it has looked since the slot became so, whether it could report that or not."""
+        line = re.compile(rf" slot state={state} ops=\S* seq={seq}$", re.MULTILINE)
+        wait_for(f"it to see {state} {seq}", lambda: line.search(self.daemon.log.read_text()), SECONDS)
 
     def read_readiness(self) -> tuple[int, str]:
         try:

@@ -1,19 +1,11 @@
 """What a manager's metrics tell of its work."""
 
-import socket
 import urllib.request
 
 from lab.waiting import NotYetError, wait_for
 from tests.integration.sked_controller.operator import SECONDS
 
 WRITES = ("PATCH", "POST", "PUT", "DELETE")
-
-
-def find_free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def serve_metrics(port: int) -> list[str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lab.addresses import choose_free_ports
 from lab.cluster import Cluster
 from lab.waiting import wait_for
 from tests.described import make_described
@@ -11,7 +12,6 @@ from tests.integration.sked_controller.metrics import (
     WRITES,
     count,
     count_requests,
-    find_free_port,
     serve_metrics,
     wait_serving,
 )
@@ -156,7 +156,7 @@ def test_unchanged_world_is_not_written_to(clean: Cluster, operator: Operator, f
     operator.stop()
     before = [fetch(clean, kind, "quiet") for kind in ("schedext", "daemonset")]
 
-    port = find_free_port()
+    (port,) = choose_free_ports(1)
     operator.start(*serve_metrics(port))  # without a lease, whose renewals are writes
     wait_serving(port)
     looked = lambda: count(port, "controller_runtime_reconcile_total", 'result="success"')  # noqa: E731

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from lab import kwok
+from lab.addresses import choose_free_ports
 from lab.cluster import Cluster
 from lab.components import API_SERVER
 from lab.waiting import NotYetError, wait_for
@@ -15,7 +16,6 @@ from tests.integration.clusters import read_objects
 from tests.integration.sked_controller.metrics import (
     WRITES,
     count_requests,
-    find_free_port,
     serve_metrics,
     wait_serving,
 )
@@ -151,7 +151,7 @@ def test_stolen_lease_ends_the_operator_and_is_taken_when_it_runs_out(clean: Clu
 def test_of_two_managers_one_writes_and_the_other_takes_over_when_it_is_killed(
     clean: Cluster, operator: Operator
 ) -> None:
-    ports = find_free_port(), find_free_port()
+    ports = choose_free_ports(2)
     operator.stop()
     operator.start("--leader-elect", *serve_metrics(ports[0]))
     first = wait_leader(clean, bool)["spec"]
@@ -203,7 +203,7 @@ def test_missing_rights_are_a_condition_and_a_log_line_not_a_loop(clean: Cluster
     grant(clean, "limited", [])
     kubeconfig = clean.folder / "limited.kubeconfig"
     kubeconfig.write_text(clean.make_kubeconfig("limited"))
-    port = find_free_port()
+    (port,) = choose_free_ports(1)
     limited = Operator(clean, name="sked-limited", kubeconfig=kubeconfig)
     limited.start(*serve_metrics(port))
     try:

@@ -92,7 +92,7 @@ def rolling(clean: Cluster) -> Iterator[Cluster]:
 
 
 def ask(cluster: Cluster, image: str, **more: object) -> None:
-    rollout = {"minAttachedSeconds": 0, "attachTimeoutSeconds": 15} | more
+    rollout = {"minAttachedSeconds": 0, "attachTimeoutSeconds": 180} | more
     apply(cluster, make_schedext("one", sched=image, rollout=rollout))
 
 
@@ -142,7 +142,7 @@ def test_killed_at_every_step_it_goes_on_and_comes_back_within_its_pace(rolling:
         ask(rolling, V2)
         assert kill_until(rolling, operator, "Complete") >= len(NODES)
         stable = read_rollout(wait_phase(rolling, "Complete"))["currentRevision"]
-        ask(rolling, BAD)
+        ask(rolling, BAD, attachTimeoutSeconds=15)
         assert kill_until(rolling, operator, "RolledBack") >= 2
         rollout = read_rollout(wait_phase(rolling, "RolledBack"))
     assert (rollout["currentRevision"], rollout["failedRevision"]["reason"]) == (stable, "NotAttachedInTime")

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from lab.addresses import choose_free_ports
 from lab.cluster import Cluster
 from lab.waiting import wait_for
-from tests.integration.sked_controller.metrics import count_requests, find_free_port, serve_metrics, wait_serving
+from tests.integration.sked_controller.metrics import count_requests, serve_metrics, wait_serving
 from tests.integration.sked_controller.operator import (
     SECONDS,
     Json,
@@ -63,7 +64,7 @@ def test_storm_of_429_is_sat_out_and_nothing_is_missing_doubled_or_stale(clean: 
     kubeconfig = clean.folder / f"{USER}.kubeconfig"
     kubeconfig.write_text(clean.make_kubeconfig(USER))
     stormy = Operator(clean, name="sked-stormy", kubeconfig=kubeconfig)
-    port = find_free_port()
+    (port,) = choose_free_ports(1)
     stormy.start(*serve_metrics(port))
     names = [f"s{number}" for number in range(RESOURCES)]
     images = [A]

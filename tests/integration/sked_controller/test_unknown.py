@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
+from lab.addresses import choose_free_ports
 from lab.cluster import Cluster
 from lab.waiting import NotYetError, wait_for
 from tests.integration.clusters import read_objects
-from tests.integration.sked_controller.metrics import find_free_port
 from tests.integration.sked_controller.operator import (
     SECONDS,
     Json,
@@ -154,7 +154,7 @@ def test_right_to_look_that_is_missing_is_a_condition_until_it_is_granted(
     operator.stop()
 
     grant(clean, without="daemonsets")
-    port = find_free_port()
+    (port,) = choose_free_ports(1)
     limited.start("--leader-elect", f"--health-probe-bind-address=127.0.0.1:{port}")
     apply(clean, make_schedext("asked", sched=B, nodeSelector=SMALL))
     refusal = f'User "{USER}" cannot watch resource "daemonsets"'
