@@ -240,7 +240,7 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
         # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
         ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120, []),
         ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45, in_each_phase),
-        ("absent", ["PullFailed"], "not found", 20, []),
+        ("absent", ["PullFailed"], "not found", 45, []),
     ):
         args = ["1"] if name == "scx_stall" else []
         untouched = find_uids(operated) if name == "absent" else {NODE: before[NODE]}

@@ -93,7 +93,7 @@ def test_one_life_from_run_over_switch_to_stop(schedctl: Schedctl) -> None:
     assert len(list_ours(schedctl)) == 1
     assert f"attached {FIFO}" in schedctl.run(f"logs {back['container']['id'][:6]} --tail 5").stdout
 
-    (stopped,) = schedctl.read("stop")["stopped"]
+    (stopped,) = schedctl.read("stop --timeout 120")["stopped"]
     assert (stopped["was_attached"], stopped["killed"]) == (True, False)
     assert_nothing_left(schedctl)
     schedctl.run("stop", code=66)
@@ -121,7 +121,7 @@ def test_short_life_with_the_other_runtimes(schedctl: Schedctl) -> None:
     # Which container it is says the process that holds the slot, by its cgroup.
     assert (status["holder"]["pid"], status["holder"]["container"]) == (one["pid"], one["id"])
 
-    (stopped,) = schedctl.read("stop")["stopped"]
+    (stopped,) = schedctl.read("stop --timeout 120")["stopped"]
     assert (stopped["was_attached"], stopped["killed"]) == (True, False)
     assert_nothing_left(schedctl)
 

@@ -144,7 +144,8 @@ def test_agent_tells_what_the_kernel_does_and_forgets_nothing(operated: Cluster,
     restarts = count_restarts(operated, NAMESPACE)
     node.run(f"kill -KILL $(pgrep -of '{AGENT}')")
     wait_for("the kubelet to restart it", lambda: count_restarts(operated, NAMESPACE) > restarts, 60)
-    operated.kubectl("wait", "pods", "-l", "control-plane=agent", "-n", NAMESPACE, "--for=condition=Ready")
+    ready = ("--for=condition=Ready", f"--timeout={ATTACH_SECONDS:.0f}s")
+    operated.kubectl("wait", "pods", "-l", "control-plane=agent", "-n", NAMESPACE, *ready, timeout=ATTACH_SECONDS + 10)
     assert fetch_status() == attached, "since, above all"
 
     node.run(f"kill {pid}")

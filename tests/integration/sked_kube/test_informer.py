@@ -280,7 +280,7 @@ async def test_watch_goes_on_when_the_client_certificate_is_renewed(
 async def test_nothing_is_lost_when_the_api_server_restarts_again_and_again(cluster: Cluster) -> None:
     namespace = make_namespace(cluster, "restarted")
 
-    async with connect(cluster) as client:
+    async with connect(cluster, attempts=30) as client:  # on a busy host a restart takes long
         informer = Informer(client, CONFIG_MAPS, ConfigMap, namespaces=[namespace])
         async with running(informer.run()):
             for turn in range(TURNS):

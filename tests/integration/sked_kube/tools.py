@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.cluster import Cluster
-from schedkit.sked.kube.client import Client
+from schedkit.sked.kube.client import ATTEMPTS, Client
 from schedkit.sked.kube.config import read_access
 from schedkit.sked.kube.metrics import MetricsRegistry
 from schedkit.sked.kube.objects import Model, ObjectMeta
@@ -29,9 +29,16 @@ def config_map(name: str, namespace: str = "default", **data: str) -> ConfigMap:
     return ConfigMap(metadata, data, api_version="v1", kind="ConfigMap")
 
 
-def connect(cluster: Cluster, *, kubeconfig: Path | None = None, registry: MetricsRegistry | None = None) -> Client:
+def connect(
+    cluster: Cluster,
+    *,
+    kubeconfig: Path | None = None,
+    registry: MetricsRegistry | None = None,
+    attempts: int = ATTEMPTS,
+) -> Client:
     """A client as the administrator, or as whoever the kubeconfig says."""
-    return Client(read_access({}, kubeconfig=kubeconfig or cluster.admin_kubeconfig), registry=registry)
+    access = read_access({}, kubeconfig=kubeconfig or cluster.admin_kubeconfig)
+    return Client(access, registry=registry, attempts=attempts)
 
 
 async def until(condition: Callable[[], object], what: str = "the condition") -> None:

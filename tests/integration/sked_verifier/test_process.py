@@ -24,7 +24,6 @@ from tests.integration.images.servers import Request, Server, serve
 
 T = TypeVar("T")
 INDEX = json.dumps({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": []}).encode()
-NO_ANSWER_SECONDS = 40.0  # resolving may take 30
 
 
 @pytest.fixture
@@ -157,6 +156,7 @@ def test_process_that_is_stuck_is_ended(server: Server, policy: Path) -> None:
         await process.ask("policy")
         assert process.pid is not None
         stuck = process.pid
+        process._answer_seconds = 1.0  # now that it has started, which may take longer
         os.kill(stuck, signal.SIGSTOP)
         with pytest.raises(NoAnswerError, match="no answer in time"):
             await process.ask("resolve", reference)
@@ -164,7 +164,7 @@ def test_process_that_is_stuck_is_ended(server: Server, policy: Path) -> None:
             while not has_ended(stuck):
                 await asyncio.sleep(0.05)
 
-    run(TrustSettings(policy=str(policy)), story, answer_seconds=3.0)
+    run(TrustSettings(policy=str(policy)), story)
 
 
 def test_without_the_operator_it_ends(policy: Path) -> None:
@@ -257,17 +257,14 @@ def test_hostile_registries_are_answered_for_side_by_side_and_in_time(server: Se
         names = [f"{server.address}/bad{number}:v1" for number in range(len(HOSTILE))]
         questions = [asyncio.create_task(process.ask("resolve", name)) for name in names]
         await asyncio.sleep(1)
-        began = time.monotonic()
         assert (await process.ask("resolve", good)).digest
-        assert time.monotonic() - began < 5
+        assert not questions[list(HOSTILE).index("hangs")].done(), "nobody waits for who hangs"
         answers = await asyncio.gather(*questions)
         return {name: (one.reason, one.refused) for name, one in zip(HOSTILE, answers, strict=True)} | {
             "retry": (str(answers[-1].retry_after), False)
         }
 
-    began = time.monotonic()
     found = run(TrustSettings(policy=str(policy)), story)
-    assert time.monotonic() - began < NO_ANSWER_SECONDS
     wanted = {name: (reason, False) for name, (_, reason) in HOSTILE.items()} | {"retry": ("120.0", False)}
     assert found == wanted
 

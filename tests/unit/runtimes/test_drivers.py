@@ -61,7 +61,7 @@ def hidden(runtimes: Runtimes) -> list[tuple[str, str]]:
 def test_no_socket_is_absent_and_costs_nothing(sockets: dict[str, Path]) -> None:
     begun = time.monotonic()
     runtimes = find_runtimes()
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < 2
     assert (runtimes.responding, runtimes.hidden) == ([], [])
     assert [(one.driver, one.socket, one.absent) for one in runtimes.unreachable] == [
         (driver, str(path), True) for driver, path in sockets.items()
@@ -73,7 +73,7 @@ def test_socket_that_refuses_is_not_absent_and_costs_nothing(sockets: dict[str, 
         pass
     begun = time.monotonic()
     assert hidden(find_runtimes()) == [("podman", "connection refused")]
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < 2
 
 
 @pytest.mark.parametrize("driver", DRIVERS)

@@ -47,7 +47,7 @@ def test_engine_that_drips_does_not_hold_a_call(tmp_path: Path, begin: bytes, dr
         took = time.monotonic() - began
         over.set()
         thread.join()
-    assert took < 1
+    assert took < 10
 
 
 def test_answer_that_is_followed_may_take_longer_than_one_silence(tmp_path: Path) -> None:
