@@ -22,21 +22,41 @@ def serve(count: int) -> list[ImageFinding]:
     return [msgspec.json.decode(line, type=ImageFinding) for line in answers.getvalue().splitlines()]
 
 
-def test_all_questions_are_answered_where_no_thread_but_the_first_can_be_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The documents of the first may have taken all memory, of which each thread needs some."""
-    start, started = threading.Thread.start, list[threading.Thread]()
+class Questions(io.BytesIO):
+    """Tells how many threads there were when the first question was read, and may fail after it."""
 
-    def start_one(thread: threading.Thread) -> None:
-        if started:
-            raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
+    threads = 0
+    fails = False
 
-    monkeypatch.setattr(threading.Thread, "start", start_one)
+    def __next__(self) -> bytes:
+        if self.threads and self.fails:
+            raise MemoryError
+        self.threads = self.threads or threading.active_count()
+        return super().__next__()
+
+
+def test_threads_are_there_before_documents_take_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is started later may have no memory for itself, and who starts it then waits for it forever."""
+    before = threading.active_count()
+    questions = Questions(msgspec.json.encode(Question(1, "policy")) + b"\n")
     monkeypatch.setattr(child, "answer", lambda _, question: ImageFinding(question.id, "known"))
-    assert [finding.id for finding in serve(20)] == list(range(20))
+    child.serve(NO_JUDGE, questions, io.BytesIO())
+    assert questions.threads == before + child.THREADS
+
+
+def test_all_questions_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "answer", lambda _, question: ImageFinding(question.id, "known"))
+    assert {finding.id for finding in serve(50)} == set(range(50))
+
+
+def test_no_memory_for_a_question_is_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr(os, "_exit", ends.append)
+    monkeypatch.setattr(child, "answer", lambda _, question: ImageFinding(question.id, "known"))
+    questions = Questions(msgspec.json.encode(Question(1, "policy")) + b"\n")
+    questions.fails = True
+    child.serve(NO_JUDGE, questions, io.BytesIO())
+    assert ends == [1]
 
 
 def test_no_memory_even_for_an_answer_is_the_end_of_the_process(

@@ -10,8 +10,9 @@ import os
 import resource
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,7 +30,7 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of the container, as it sees
 
 
 def main() -> None:
-    """ImageFinding until nobody asks any more."""
+    """Answer until nobody asks any more."""
     most = choose_limit(CGROUP_LIMIT)
     with suppress(ValueError, OSError):  # a lower limit is in force already
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))
@@ -48,23 +49,32 @@ def choose_limit(cgroup: Path) -> int:
 
 def serve(judge: Judge, questions: BinaryIO, answers: BinaryIO) -> None:
     """Answer each line as soon as its answer is known, until there are no more."""
-    lock = threading.Lock()
+    lock, all_started = threading.Lock(), threading.Barrier(THREADS + 1)
 
     def work(line: bytes) -> None:
-        try:
+        with _ending_if_it_fails():
             found = answer(judge, msgspec.json.decode(line, type=Question))
             with lock, suppress(BrokenPipeError):  # nobody waits for it any more
                 answers.write(msgspec.json.encode(found) + b"\n")
                 answers.flush()
-        except BaseException:  # whoever waits is told by the end of the process
-            os.write(2, b"the verifier has no memory for an answer, or a defect\n")
-            os._exit(1)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        pool.submit(int)  # one thread is there before documents take memory
+    with ThreadPoolExecutor(THREADS) as pool, _ending_if_it_fails():
+        # Before documents take memory: whoever starts a thread that then has none for itself waits for it forever.
+        for _ in range(THREADS):
+            pool.submit(all_started.wait)
+        all_started.wait()
         for line in questions:
-            with suppress(RuntimeError):  # not one more can be started: those that are there take it in turn
-                pool.submit(work, line)
+            pool.submit(work, line)
+
+
+@contextmanager
+def _ending_if_it_fails() -> Iterator[None]:
+    """Whoever waits for an answer that cannot be given is told by the end of the process."""
+    try:
+        yield
+    except BaseException:
+        os.write(2, b"the verifier has no memory for an answer, or a defect\n")
+        os._exit(1)
 
 
 def answer(judge: Judge, request: Question) -> ImageFinding:
