@@ -1,9 +1,13 @@
 """Rollouts whose agents tell late what the kernel has: what has to leave is not taken for somebody else's."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
+from schedkit.sked.controller.attachment import Judgement, NodeState
+from schedkit.sked.controller.objects import Pod
+from schedkit.sked.controller.rollout_memory import Seen, find_leaving_end, remember_left
 from tests.unit.sked_controller.test_kernels import stamp
 from tests.unit.sked_controller.test_rollouts import NODES, V1, V2, Rolling, make_rolling
 
@@ -79,3 +83,15 @@ def test_node_that_joins_with_somebody_elses_scheduler_keeps_nobody_from_moving(
     cluster.ask(V2, maxUnavailable=1, attachTimeoutSeconds=TIMEOUT)
     cluster.run_until("Complete")
     assert {node: cluster.images[node] for node in NODES} == dict.fromkeys(NODES, V2)
+
+
+def test_node_whose_clock_is_behind_counts_for_as_long_as_any_other_after_a_restart() -> None:
+    """Its kubelet tells that the pod stopped waiting hours before the API server says that it was made."""
+    now = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    behind = stamp(now - timedelta(hours=2))
+    made = {"name": "new", "creationTimestamp": stamp(now - timedelta(seconds=5))}
+    done = {"type": "Initialized", "status": "True", "lastTransitionTime": behind}
+    pod = msgspec.convert({"metadata": made, "status": {"conditions": [done]}}, Pod)
+    judgement = Judgement(NodeState.FOREIGN, since=behind, episode="boot 4 old")
+    seen = remember_left(None, Seen("new", now), pod, judgement, now, is_first=True)
+    assert find_leaving_end(seen, judgement, timedelta(seconds=120)) == now + timedelta(seconds=115)

@@ -132,7 +132,9 @@ def remember_left(
         given_at = (read_birth(pod) if pod and not is_waiting(pod) else None) or seen.given_at
         since = parse_time(judgement.since)
         left = judgement.episode if since is None or since <= given_at else ""
-        left_at = min(given_at, now)
+        # A kubelet's clock may be behind; that of the API server, which tells when the pod was made, is everybody's.
+        made_at = parse_time(pod.metadata.creation_timestamp) if pod else None
+        left_at = min(max(given_at, made_at or given_at), now)
     return seen._replace(left=left, left_at=left_at)
 
 
