@@ -297,9 +297,8 @@ def _is_attached(observed: Observed, trial: Trial) -> bool:
 
 def _explain(host: Host, mine: Managed, log: KernelLog | None) -> str:
     """Why a scheduler on trial is not attached any more, or never was."""
-    ejection = log.read_ejection() if log else None
-    if isinstance(ejection, Ejection) and ejection.is_fault:
-        return ejection.sentence
+    if ejected := _read_ejection(log):
+        return ejected
     container = mine.container
     runtime = host.runtimes.find(container)
     if container.state is ContainerState.RUNNING:
@@ -308,11 +307,18 @@ def _explain(host: Host, mine: Managed, log: KernelLog | None) -> str:
             container = runtime.fetch_container(container.id)
         except SchedkitError as error:  # no reason not to go back
             return f"it is not attached, and how it ended is not known: {error.message}"
+        if ejected := _read_ejection(log):  # the kernel tells why when it is done with it
+            return ejected
     if container.state is not ContainerState.EXITED:
         return "it runs and is not attached"
     began = container.started.timestamp() if container.started else None
     lines = containers.read_last_lines(runtime, container.id, since=began)
     return explain_end(container.name, lines, container.exit_code).message
+
+
+def _read_ejection(log: KernelLog | None) -> str:
+    ejection = log.read_ejection() if log else None
+    return ejection.sentence if isinstance(ejection, Ejection) and ejection.is_fault else ""
 
 
 def _discard_before(host: Host, trial: Trial) -> None:

@@ -28,6 +28,7 @@ from schedkit.host.trial import (
     watch_trial,
 )
 from schedkit.host.trial_state import Phase, Trial, read_trial, write_trial
+from schedkit.kernel.log import Ejection, KernelLog
 from schedkit.runtimes.container import Container, ContainerState
 from schedkit.unknown import Unknown
 from tests.unit.host.fake_systemd import FakeSystemd
@@ -123,6 +124,22 @@ def test_one_that_ends_early_goes_back_at_once_and_status_tells(
     assert status.lasting is not None
     assert isinstance(status.lasting.trial, Trial)
     assert "stall" in status.lasting.trial.why
+
+
+def test_what_the_kernel_says_only_when_it_is_done_is_told(
+    world: World, systemd: FakeSystemd, old: Container, notes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Ejection] = []
+    monkeypatch.setattr(KernelLog, "read_ejection", lambda _: said[-1] if said else None)
+    begin(world)
+    world.kernel.detach()
+
+    def end(id: str, timeout: float) -> None:
+        said.append(Ejection("ops_scx_new", "runnable task stall", ()))
+
+    monkeypatch.setattr(world.runtime, "wait", end)
+    watch_trial(world.host, notes.append)
+    assert notes[-1] == "scx_new: the kernel ejected ops_scx_new: runnable task stall; back to scx_old"
 
 
 def test_one_that_runs_on_without_being_attached_goes_back_too(

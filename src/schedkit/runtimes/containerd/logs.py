@@ -181,8 +181,8 @@ def read_log(path: Path, tail: int | None, begin: Position = BEGINNING) -> Itera
 
 
 def wait_settled(path: Path) -> None:
-    """Until nobody has the log of an ended container, if there is one, open for writing; not forever."""
-    with suppress(FileNotFoundError), path.open("rb") as log, closing(_Changes(path)) as changes:
+    """Until nobody has the log of an ended container, if it can be read, open for writing; not forever."""
+    with suppress(OSError), path.open("rb") as log, closing(_Changes(path)) as changes:
         patience = time.monotonic() + SETTLE_SECONDS
         while _is_written(log) and (left := patience - time.monotonic()) > 0:
             select.select([changes.fileno()], [], [], min(left, 0.05))
