@@ -7,7 +7,7 @@ take most of the time. test_sked.py has it run from its image on a node.
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -75,10 +75,17 @@ def operator(installed: Cluster, node: Machine) -> Iterator[Operator]:
 def operated(installed: Cluster, node: Machine, operator: Operator) -> Iterator[Cluster]:
     """The cluster, with no resource and no scheduler left afterwards; a failed test shows what the operator said."""
     yield installed
-    print(installed.kubectl("get", "schedexts,schedextnodes,pods,events", "-A", "-o", "wide").stdout[-6000:])
+    print(installed.kubectl("get", "schedexts,schedextnodes,pods", "-A", "-o", "wide").stdout[-6000:])
+    print(installed.kubectl("get", "events", "-A", "--sort-by=.lastTimestamp", "-o", EVENTS).stdout[-12000:])
     print(operator.log()[-6000:])
     installed.kubectl("delete", "schedexts", "--all", "-A")
     wait_detached(node)
+
+
+EVENTS = (
+    "custom-columns=TIME:.lastTimestamp,COUNT:.count,NODE:.source.host,OBJECT:.involvedObject.name,"
+    "REASON:.reason,MESSAGE:.message"
+)
 
 
 def fetch_pods(cluster: Cluster) -> list[dict[str, Any]]:
@@ -100,7 +107,14 @@ def has_phase(phase: str) -> Callable[[dict[str, Any]], bool]:
     return check
 
 
-def ask(cluster: Cluster, sched: str, args: Sequence[str] = (), *, timeout: int = 120) -> None:
+def has_failed(resource: dict[str, Any]) -> bool:
+    """Whether the revision that the newest spec asks for has failed."""
+    status, rollout = resource.get("status", {}), read_rollout(resource)
+    observed = status.get("observedGeneration") == resource["metadata"]["generation"]
+    return bool(observed and rollout.get("failedRevision", {}).get("revision") == rollout.get("updateRevision"))
+
+
+def ask(cluster: Cluster, sched: str, args: Sequence[str] = (), *, timeout: int = 600) -> None:
     """Ask for an image by a rollout whose first step is the canary."""
     rollout = CANARY | QUICK | {"attachTimeoutSeconds": timeout}
     apply(cluster, make_schedext("rolled", sched=sched, args=args, rollout=rollout))
@@ -109,6 +123,19 @@ def ask(cluster: Cluster, sched: str, args: Sequence[str] = (), *, timeout: int 
 def wait_phase(cluster: Cluster, phase: str) -> dict[str, Any]:
     """Until the rollout is in a phase; how it stands."""
     return read_rollout(wait_object(cluster, "schedext", "rolled", has_phase(phase), seconds=ATTACH_SECONDS * 4))
+
+
+def wait_tried(cluster: Cluster, image: str) -> None:
+    """Until a kubelet has started a scheduler's container of an image, or has failed to pull it."""
+
+    def is_tried() -> bool:
+        pods = [pod for pod in fetch_pods(cluster) if pod["spec"]["containers"][0]["image"] == image]
+        statuses = [status for pod in pods for status in pod["status"].get("containerStatuses", ())]
+        runs = any(status["name"] == "scx" and "running" in status["state"] for status in statuses)
+        reasons = {status["state"].get("waiting", {}).get("reason") for status in statuses}
+        return runs or not reasons.isdisjoint(("ErrImagePull", "ImagePullBackOff"))
+
+    wait_for(f"a kubelet to try {image}", is_tried, ATTACH_SECONDS * 2)
 
 
 def read_rollout(resource: dict[str, Any] | None) -> dict[str, Any]:
@@ -155,6 +182,31 @@ def kill_at(cluster: Cluster, operator: Operator, phase: str, node: str, revisio
     print(f"killed: {phase}, {node} has {fetch_slots(cluster).get(node)}\n{operator.log()[-1500:]}")
     look()
     operator.start()  # without a lease, for which it would have to wait 15 seconds each time
+
+
+class Trouble(NamedTuple):
+    """How a rollout that fails is made to, and when the operator is killed meanwhile: phases, and fields as above."""
+
+    on_its_way: Sequence[tuple[str, str]] = ()
+    back: Sequence[tuple[str, str]] = ()
+    timeout: int = 0  # if it fails by time
+    args: Sequence[str] = ()
+
+
+def roll_out_and_back(cluster: Cluster, operator: Operator, image: str, trouble: Trouble) -> dict[str, Any]:
+    """Until the canary has the stable revision again; how the rollout stands then."""
+    ask(cluster, image, trouble.args)
+    for phase, revision in trouble.on_its_way:
+        kill_at(cluster, operator, phase, NEWEST.name, revision)
+    if trouble.timeout:  # short only when its kubelet has come to it, however busy that is
+        wait_tried(cluster, image)
+        ask(cluster, image, trouble.args, timeout=trouble.timeout)
+    for phase, revision in trouble.back:
+        kill_at(cluster, operator, phase, NEWEST.name, revision)
+    if trouble.timeout:  # and not for the way back
+        wait_object(cluster, "schedext", "rolled", has_failed, seconds=ATTACH_SECONDS * 4)
+        ask(cluster, image, trouble.args)
+    return wait_phase(cluster, "RolledBack")
 
 
 def kill_at_rest(cluster: Cluster, operator: Operator, phase: str, request: str) -> None:
@@ -230,24 +282,20 @@ def test_rollout_goes_by_the_kernels_word_and_comes_back_by_it(
 
     operated.kubectl("label", "node", NODE, "canary-")
     operated.kubectl("label", "node", NEWEST.name, "canary=true")
-    in_each_phase = [
+    on_its_way = [
         ("Progressing", "currentRevision"),  # it has yet to come
         ("Progressing", "updateRevision"),  # it is there
-        ("RollingBack", "currentRevision"),  # it has left, and the stable one comes
     ]
-    for name, reasons, words, timeout, points in (
-        ("scx_stall", ["Ejected"], "left the kernel", 120, [("RollingBack", "")]),
+    back = [("RollingBack", "currentRevision")]  # it has left, and the stable one comes
+    for name, reasons, words, trouble in (
+        ("scx_stall", ["Ejected"], "left the kernel", Trouble(back=[("RollingBack", "")], args=["1"])),
         # Unfit where it is seen in time that this kernel has malformed BTF, which may be why.
-        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", 120, []),
-        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", 45, in_each_phase),
-        ("absent", ["PullFailed"], "not found", 45, []),
+        ("scx_reject", ["CrashLooping", "Unfit"], "ended with status 1", Trouble()),
+        ("scx_idle", ["NotAttachedInTime"], "the kernel has attached nothing", Trouble(on_its_way, back, timeout=45)),
+        ("absent", ["PullFailed"], "not found", Trouble(timeout=5)),
     ):
-        args = ["1"] if name == "scx_stall" else []
         untouched = find_uids(operated) if name == "absent" else {NODE: before[NODE]}
-        ask(operated, f"localhost:5000/{name}:v1", args, timeout=timeout)
-        for phase, revision in points:
-            kill_at(operated, operator, phase, NEWEST.name, revision)
-        rollout = wait_phase(operated, "RolledBack")
+        rollout = roll_out_and_back(operated, operator, f"localhost:5000/{name}:v1", trouble)
         failed = rollout["failedRevision"]
         print(f"{name}: {failed}")
         assert failed["node"] == NEWEST.name
