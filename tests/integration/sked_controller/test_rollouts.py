@@ -239,6 +239,7 @@ def test_revision_whose_pods_wait_is_as_asked_for_in_the_words_of_the_api_server
         (waiter,) = made["spec"]["template"]["spec"]["initContainers"]
         assert (waiter["image"], waiter["command"]) == ("example.com/sked:1", ["/usr/bin/sked-wait", "--stay"])
         assert waiter["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert waiter["lifecycle"] == {"preStop": {"sleep": {"seconds": 3}}}
         time.sleep(QUIET_SECONDS)
         (after,) = read_objects(rolling, "daemonset", "default")
         assert after["metadata"]["generation"] == made["metadata"]["generation"]

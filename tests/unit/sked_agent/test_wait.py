@@ -82,16 +82,9 @@ def test_ends_at_once_when_its_pod_is_deleted(tmp_path: Path, start: Start) -> N
     assert process.wait(SECONDS) == 143
 
 
-@pytest.mark.parametrize("follower", [True, False])
-def test_sidecar_ends_when_the_next_scheduler_is_attached_or_after_seconds(
-    follower: bool, tmp_path: Path, start: Start
-) -> None:
+def test_sidecar_sleeps_until_its_pod_ends(tmp_path: Path, start: Start) -> None:
     process = start(write_sched_ext(tmp_path, FREE), "--stay")
     time.sleep(1)
     assert process.poll() is None
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
-    assert process.poll() is None, "what is cleared away would be in the way of the next one"
-    if follower:
-        write_sched_ext(tmp_path, ATTACHED)
     assert process.wait(SECONDS) == 0

@@ -16,20 +16,17 @@ from schedkit.kernel.changes import Changes
 from schedkit.kernel.state import State
 from schedkit.unknown import Unknown
 
-# What a kubelet clears away with a pod, it does when the pod's last process has ended. On a busy node that would delay
-# the next scheduler, so the sidecar of the one before waits until that is attached; not for longer, as none may come.
-LINGER_SECONDS = 3.0
 OCCUPIED = (State.ENABLED, State.ENABLING, State.DISABLING)
-PASSING = (State.DISABLED, State.ENABLING, State.DISABLING)
 # Shared memory lasts as long as the pod does on this boot, longer than a container. A kubelet that was restarted probes
 # again, while the slot is taken by this pod's own scheduler: a pod waits once.
 WAITED = Path("/dev/shm/sked-waited")  # noqa: S108  a file system of this pod's own
 
 
 def main(root: Path = Path("/"), waited: Path = WAITED) -> None:
-    """Return when nothing is attached. Where that cannot be seen it returns too: the scheduler says what is wrong."""
+    """Wait until nothing is attached. Where that cannot be seen, do not: the scheduler says what is wrong."""
     if sys.argv[1:] == ["--stay"]:
-        _stay(root)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        signal.sigwait({signal.SIGTERM})
         return
     # The first process of a container is not ended without it. At once, as the node may be without a scheduler.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
@@ -41,11 +38,4 @@ def main(root: Path = Path("/"), waited: Path = WAITED) -> None:
         tell(f"warning: cannot see what the kernel has attached: {state.state.why}", sys.stderr)
     with suppress(OSError):  # then it may wait once more
         waited.touch()
-
-
-def _stay(root: Path) -> None:
-    """Sleep until the pod ends, and then until the kernel has the next scheduler."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-    signal.sigwait({signal.SIGTERM})
-    with Changes(root) as changes:
-        changes.wait_until(lambda found: found.state not in PASSING, LINGER_SECONDS)
+    os._exit(0)  # an interpreter that clears up first would make the gap longer

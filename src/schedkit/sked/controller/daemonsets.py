@@ -29,11 +29,14 @@ from schedkit.sked.controller.objects import (
     ExecAction,
     InitContainer,
     LabelSelector,
+    Lifecycle,
+    LifecycleHandler,
     PodSpec,
     PodTemplate,
     PullSecret,
     RestrictedSecurity,
     SecurityContext,
+    SleepAction,
     StartupProbe,
     TemplateMeta,
 )
@@ -48,6 +51,9 @@ WAITER = ("/usr/bin/sked-wait",)
 WAITER_RESOURCES: dict[str, int | str] = {"cpu": "50m", "memory": "32Mi"}
 WAITER_SECONDS = 3600  # for so long one run of the probe may wait; then the kubelet begins another
 WAITER_RUNS = 100_000
+# A kubelet clears a pod away when its last container has ended. On a busy node that would delay the next scheduler, so
+# the sidecar ends later. Kubernetes 1.29 ignores this.
+LINGER = Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(3)))
 
 
 def make_daemonset(
@@ -129,7 +135,7 @@ def make_waiter(image: str, resources: ResourceRequirements | None) -> InitConta
     if resources:
         own = {"limits": _pick_own(resources.limits), "requests": _pick_own(resources.requests)}
         waiter = msgspec.structs.replace(waiter, resources=ResourceRequirements(**own))
-    return msgspec.structs.replace(waiter, restart_policy="Always", startup_probe=probe)
+    return msgspec.structs.replace(waiter, restart_policy="Always", startup_probe=probe, lifecycle=LINGER)
 
 
 def _pick_own(asked: dict[str, int | str]) -> dict[str, int | str]:

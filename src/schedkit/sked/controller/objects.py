@@ -105,6 +105,24 @@ class StartupProbe(Model, frozen=True):
     failure_threshold: int = 0
 
 
+class SleepAction(Model, frozen=True):
+    """What a kubelet does by itself, without anything that runs in a container."""
+
+    seconds: int = 0
+
+
+class LifecycleHandler(Model, frozen=True):
+    """What is done at one moment of a container's life."""
+
+    sleep: SleepAction | None = None
+
+
+class Lifecycle(Model, frozen=True):
+    """What is done before a container is told to end."""
+
+    pre_stop: LifecycleHandler | None = None
+
+
 class InitContainer(Model, frozen=True):
     """What runs before the scheduler: ours waits for the kernel's slot; of somebody else's, that there is one."""
 
@@ -116,6 +134,7 @@ class InitContainer(Model, frozen=True):
     security_context: RestrictedSecurity | None = None
     restart_policy: str = ""
     startup_probe: StartupProbe | None = None
+    lifecycle: Lifecycle | None = None
 
 
 class PullSecret(Model, frozen=True):

@@ -52,7 +52,7 @@ from schedkit.sked.controller.world import World
 from schedkit.sked.kube.objects import Key
 
 Pullers = Mapping[tuple[str, str], Pod]  # by revision and node
-WAITER_STARTS = timedelta(seconds=2)  # until what waits looks at the kernel; before that, nobody is to leave
+WAITER_STARTS = timedelta(seconds=3)  # until what waits looks at the kernel, and its kubelet is at rest again
 WAITER_SECONDS = timedelta(seconds=60)  # for so long a pod is waited for that is to wait for the slot
 UNSEEN = timedelta(seconds=60)  # for so long a pod may be there before it is seen
 
