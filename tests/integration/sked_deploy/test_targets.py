@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -185,6 +186,46 @@ def test_uninstall_ends_with_a_resource_that_somebody_holds(cluster: Cluster, cl
     cluster.kubectl("patch", "schedext", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
     clone.make(cluster, "uninstall", "ignore-not-found=true")
     assert fetch(cluster, "crd", CRD) is None
+
+
+def write_kubectl(cluster: Cluster, folder: Path, before: str) -> str:
+    """The word of `make` for a kubectl that does something else before, in bash."""
+    kubectl = folder / "kubectl"
+    real = f"{cluster.plane.binaries.kubectl} --cache-dir={cluster.folder}/kubectl-cache"
+    kubectl.write_text(f'#!/bin/bash\n{before.format(real=real)}\nexec {real} "$@"\n')
+    kubectl.chmod(0o755)
+    return f"KUBECTL={kubectl}"
+
+
+def test_uninstall_goes_on_where_the_definition_was_gone_a_moment_later(
+    cluster: Cluster, clone: Clone, tmp_path: Path
+) -> None:
+    clone.make(cluster, "install")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    gone = f"""if [[ "$*" = "delete {CRD} --all"* ]]; then
+      {{real}} delete crd {CRD} --wait=false >&2
+      while {{real}} get crd {CRD} >&2; do {{real}} annotate --overwrite crd {CRD} now=$SECONDS >&2; sleep 0.2; done
+    fi"""
+    told = clone.make(cluster, "uninstall", "ignore-not-found=true", write_kubectl(cluster, tmp_path, gone))
+    assert "error:" not in told.stderr
+    assert fetch(cluster, "crd", CRD) is None
+    assert fetch(cluster, "crd", REPORTS) is None
+
+
+def test_uninstall_deletes_nothing_where_the_definition_cannot_be_read(
+    cluster: Cluster, clone: Clone, tmp_path: Path
+) -> None:
+    clone.make(cluster, "install")
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{CRD}", "--timeout=30s")
+    unreadable = '[[ "$1 $2" != "get crd" ]] || {{ echo "error: etcdserver: request timed out" >&2; exit 1; }}'
+    told = clone.make(cluster, "uninstall", write_kubectl(cluster, tmp_path, unreadable), check=False)
+    assert told.code != 0
+    assert "error: etcdserver: request timed out" in told.stderr
+    for name in (CRD, REPORTS):
+        definition = fetch(cluster, "crd", name)
+        assert definition
+        assert "deletionTimestamp" not in definition["metadata"]
+    clone.make(cluster, "uninstall")
 
 
 def test_what_sked_wrote_on_nodes_goes_and_what_people_wrote_stays(cluster: Cluster, clone: Clone) -> None:
