@@ -241,6 +241,7 @@ def test_hung_containerd_is_told_in_the_middle_of_a_pull(
 ) -> None:
     monkeypatch.setattr(blobs, "STALL_SECONDS", 0.5)
     monkeypatch.setattr(blobs, "PIECE_BYTES", 64 << 10)
+    monkeypatch.setattr(calls, "DIFF_APPLY", calls.DIFF_APPLY._replace(seconds=30.0))  # one may be under way
 
     def hang(done: int, total: int) -> None:
         if done > total // 2:
