@@ -23,7 +23,7 @@ from lab.store import Artefact, Build, Store, remove_tree
 from lab.waiting import NotYetError, wait_for
 
 BOOT_SECONDS = 240.0  # generous: emulation on a busy host
-RESUME_SECONDS = 60.0
+RESUME_SECONDS = 180.0
 REGISTRY_PORT = 5000
 READY = "lab: ready"
 STATE = "machine.json"

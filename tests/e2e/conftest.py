@@ -12,7 +12,7 @@ from lab.node import join
 from lab.process import Result
 
 LONGEST = ("test_rollouts.py", "test_lasting.py", "test_sked.py", "test_schedctl.py", "test_schedctl_reading.py")
-ATTACH_SECONDS = 240  # an emulated machine beside others is slow; what comes sooner is not waited for
+ATTACH_SECONDS = 600  # an emulated machine beside others is slow; what comes sooner is not waited for
 FIXTURES = "/opt/fixtures"
 LOG = "/run/fixture.log"
 SCX = "/sys/kernel/sched_ext"

@@ -16,7 +16,7 @@ from tests.e2e.runtimes import REGISTRY
 
 CATALOG = "/root/catalog.json"
 POLL_SECONDS = 0.5  # each look costs the guest a shell
-SECONDS = 300.0  # the guest is emulated, and others may use the host
+SECONDS = 600.0  # the guest is emulated, and others may use the host
 SETTINGS = f"SCHEDCTL_CATALOG={CATALOG} SCHEDCTL_ALLOW_UNSIGNED=1"
 # Calls guest_schedctl.py, which has imported schedctl: a start that imports costs two seconds and more here.
 SERVER = f"{FOLDER}/guest_schedctl.py"

@@ -31,7 +31,7 @@ DAEMONSET = {
 def test_daemonset_attaches_swaps_and_detaches_on_a_ready_node(node: Machine, cluster: Cluster) -> None:
     cluster.kubectl("apply", "-f", "-", input=json.dumps(DAEMONSET))
     wait_attached(node, "schedkit_fifo")
-    cluster.kubectl("rollout", "status", "daemonset/scx", "--timeout=60s", timeout=70)
+    cluster.kubectl("rollout", "status", "daemonset/scx", "--timeout=600s", timeout=610)
     # Logs come through the API server, which dials the node's kubelet.
     assert "attached schedkit_fifo" in cluster.kubectl("logs", "daemonset/scx").stdout
 
@@ -46,7 +46,7 @@ def test_scheduler_of_a_pod_is_told_as_such_and_comes_back(node: Machine, cluste
     schedctl = Schedctl.install(node)
     cluster.kubectl("apply", "-f", "-", input=json.dumps(DAEMONSET))
     wait_attached(node, "schedkit_fifo")
-    cluster.kubectl("rollout", "status", "daemonset/scx", "--timeout=120s", timeout=130)
+    cluster.kubectl("rollout", "status", "daemonset/scx", "--timeout=600s", timeout=610)
     pod = json.loads(cluster.kubectl("get", "pods", "-l", "app=scx", "-o", "json").stdout)["items"][0]
 
     status = schedctl.read("status", code=2)

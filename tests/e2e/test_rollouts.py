@@ -201,11 +201,10 @@ def roll_out_and_back(cluster: Cluster, operator: Operator, image: str, trouble:
     if trouble.timeout:  # short only when its kubelet has come to it, however busy that is
         wait_tried(cluster, image)
         ask(cluster, image, trouble.args, timeout=trouble.timeout)
+        wait_object(cluster, "schedext", "rolled", has_failed, seconds=ATTACH_SECONDS * 4)
+        ask(cluster, image, trouble.args)  # on the way back it may be busy again
     for phase, revision in trouble.back:
         kill_at(cluster, operator, phase, NEWEST.name, revision)
-    if trouble.timeout:  # and not for the way back
-        wait_object(cluster, "schedext", "rolled", has_failed, seconds=ATTACH_SECONDS * 4)
-        ask(cluster, image, trouble.args)
     return wait_phase(cluster, "RolledBack")
 
 

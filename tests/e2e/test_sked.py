@@ -56,9 +56,9 @@ def deployed(store: Store, node: Machine, cluster: Cluster, clone: Clone) -> Ite
     """The module's cluster with the operator deployed from an image of this tree."""
     build_sked(store, node.registry)
     clone.make(cluster, "deploy", f"IMG=localhost:5000/{TAG}")
-    rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=300s")
-    agents = ("rollout", "status", "daemonset/sked-agent", "-n", NAMESPACE, "--timeout=120s")
-    if any(cluster.kubectl(*words, timeout=310, check=False).code for words in (rollout, agents)):
+    rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=600s")
+    agents = ("rollout", "status", "daemonset/sked-agent", "-n", NAMESPACE, "--timeout=600s")
+    if any(cluster.kubectl(*words, timeout=610, check=False).code for words in (rollout, agents)):
         logs = [
             ("logs", program, "--tail=50") for program in ("deployment/sked-controller-manager", "daemonset/sked-agent")
         ]
@@ -361,8 +361,8 @@ def test_only_what_is_signed_reaches_the_kernel_under_enforce(
         assert int(process["VmHWM"].split()[0]) < MEMORY_LIMIT_KB // 2
     finally:
         operated.kubectl("rollout", "undo", "deployment/sked-controller-manager", "-n", NAMESPACE)
-        rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=180s")
-        operated.kubectl(*rollout, timeout=190)
+        rollout = ("rollout", "status", "deployment/sked-controller-manager", "-n", NAMESPACE, "--timeout=600s")
+        operated.kubectl(*rollout, timeout=610)
 
 
 def test_metrics_are_for_those_whom_the_cluster_lets_read_them(operated: Cluster, node: Machine) -> None:
