@@ -65,6 +65,14 @@ def serve_index(server: Server, path: str = "a", body: bytes = INDEX, media_type
     return f"{server.address}/{path}:v1"
 
 
+def test_interrupt_from_a_terminal_does_not_reach_it(policy: Path) -> None:
+    async def ask(process: VerifierProcess) -> int | None:
+        await process.ask("policy")
+        return process.pid and os.getpgid(process.pid)
+
+    assert run(TrustSettings(policy=str(policy)), ask) not in (None, os.getpgid(0))
+
+
 def test_index_is_resolved_whatever_platforms_are_in_it(server: Server, policy: Path) -> None:
     reference = serve_index(server)
 

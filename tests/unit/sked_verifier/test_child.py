@@ -2,9 +2,6 @@
 
 import io
 import os
-import signal
-import subprocess
-import sys
 import threading
 from typing import cast
 
@@ -13,7 +10,7 @@ import pytest
 
 from schedkit.sked.verifier import child
 from schedkit.sked.verifier.judge import Judge
-from schedkit.sked.verifier.messages import ImageFinding, Question, TrustSettings
+from schedkit.sked.verifier.messages import ImageFinding, Question
 
 NO_JUDGE = cast(Judge, None)
 
@@ -75,23 +72,6 @@ def test_no_memory_even_for_an_answer_is_the_end_of_the_process(
     monkeypatch.setattr(child, "answer", fail)
     assert (serve(1), ends) == ([], [1])
     assert capfd.readouterr().err == "the verifier has no memory for an answer, or a defect\n"
-
-
-def test_interrupt_from_the_terminal_is_left_to_the_operator() -> None:
-    command = [sys.executable, "-m", "schedkit.sked.verifier.child"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdin.write(msgspec.json.encode(TrustSettings()) + b"\n")
-        for number in (1, 2):
-            process.stdin.write(msgspec.json.encode(Question(number, "policy")) + b"\n")
-            process.stdin.flush()
-            assert msgspec.json.decode(process.stdout.readline(), type=ImageFinding).id == number
-            process.send_signal(signal.SIGINT)
-        process.stdin.close()
-        assert (process.wait(60), process.stderr.read()) == (0, b"")
 
 
 def test_panic_below_the_judge_is_an_answer() -> None:

@@ -8,7 +8,6 @@ when it does not respond.
 import logging
 import os
 import resource
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of the container, as it sees
 
 def main() -> None:
     """Answer until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all its processes: the operator ends this
     most = choose_limit(CGROUP_LIMIT)
     with suppress(ValueError, OSError):  # a lower limit is in force already
         resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -85,8 +85,9 @@ class VerifierProcess:
         async with self._starting:
             if self._child is None:
                 try:
+                    # A group of its own: a terminal sends Ctrl-C to all of a group, and it is ended by this process.
                     self._child = await asyncio.create_subprocess_exec(
-                        *self._command, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE
+                        *self._command, stdin=PIPE, stdout=PIPE, limit=LONGEST_LINE, process_group=0
                     )
                 except OSError as error:
                     raise NoAnswerError(f"the verifier cannot be started: {error.strerror}") from error
