@@ -384,3 +384,42 @@ def test_what_is_waited_with_is_no_other_work() -> None:
     plain = make_rolling()
     assert find_revision(cluster, V1) == find_revision(plain, V1)
     assert find_waiter(None) is None
+
+
+class OneGeneration(Waiting):
+    """Its DaemonSets all have the same generation, as several happen to have."""
+
+    def put(self, plural: str, document: dict[str, Any]) -> dict[str, Any]:
+        stored = super().put(plural, document)
+        if plural == "daemonsets":
+            stored["metadata"]["generation"] = 2
+        return stored
+
+
+class Old(Waiting):
+    """Its API server drops `lifecycle`, as that of Kubernetes 1.29 does, and tells nobody of a write without change."""
+
+    def put(self, plural: str, document: dict[str, Any]) -> dict[str, Any]:
+        if plural == "daemonsets":
+            for container in document["spec"]["template"]["spec"].get("initContainers", ()):
+                container.pop("lifecycle", None)
+            name = document["metadata"]["name"]
+            if name in self.names(plural) and self.get(plural, name)["spec"] == document["spec"]:
+                return self.get(plural, name)
+        return super().put(plural, document)
+
+
+@pytest.mark.parametrize("cls", [OneGeneration, Old])
+def test_nobody_is_said_to_have_changed_a_revision(cls: type[Waiting]) -> None:
+    cluster = make_waiting(cls)
+    cluster.ask(V2)
+    cluster.run_until("Complete")
+    cluster.ask(V3, steps=[{"nodes": 1}, {"pause": {}}])
+    cluster.run_until("Paused")
+    successor = cls(cluster)
+    written = successor.run()
+    assert not [write for write in written if "daemonsets" in write]
+    successor.annotate(promote="now")
+    successor.run_until("Complete")
+    said = {reason for world in (cluster, successor) for _, _, reason in world.events}
+    assert "ModifiedByOthers" not in said

@@ -52,7 +52,7 @@ WAITER_RESOURCES: dict[str, int | str] = {"cpu": "50m", "memory": "32Mi"}
 WAITER_SECONDS = 3600  # for so long one run of the probe may wait; then the kubelet begins another
 WAITER_RUNS = 100_000
 # A kubelet clears a pod away when its last container has ended. On a busy node that would delay the next scheduler, so
-# the sidecar ends later. Kubernetes 1.29 ignores this.
+# the sidecar ends no sooner than so many seconds after its pod is deleted. Kubernetes 1.29 drops this.
 LINGER = Lifecycle(pre_stop=LifecycleHandler(sleep=SleepAction(3)))
 
 
@@ -271,7 +271,10 @@ def _with_defaults(spec: DaemonSetSpec) -> DaemonSetSpec:
     pod = replace(
         pod,
         containers=containers,
-        init_containers=tuple(replace(item, resources=_normalise(item.resources)) for item in pod.init_containers),
+        # Not worth a write by itself: an API server that drops what is done before the end would get one after another.
+        init_containers=tuple(
+            replace(item, resources=_normalise(item.resources), lifecycle=None) for item in pod.init_containers
+        ),
         affinity=pod.affinity or Affinity(),
         volumes=complete_volumes(pod.volumes),
     )

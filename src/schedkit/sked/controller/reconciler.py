@@ -14,7 +14,7 @@ from schedkit.sked.controller.announcements import Announcer
 from schedkit.sked.controller.attachment import NodeState
 from schedkit.sked.controller.claims import Claim
 from schedkit.sked.controller.crash_logs import CrashLogs
-from schedkit.sked.controller.daemonsets import read_revision
+from schedkit.sked.controller.daemonsets import differs, read_revision
 from schedkit.sked.controller.ejections import find_ejections
 from schedkit.sked.controller.execute import Executor
 from schedkit.sked.controller.failure_logs import FailureLogs, Unread
@@ -198,12 +198,15 @@ class Reconciler:
             await self._executor.evict(pod)
         if plan.apply is None:
             return plan
-        written = await self._executor.apply(plan.apply, force=plan.seen is not None)
-        left_as_it_was = plan.seen is not None and written.metadata.generation == plan.seen.metadata.generation
+        wanted = plan.apply
+        before = self._world.daemonsets.get(*wanted.metadata.key)  # with several revisions not always what was seen
+        written = await self._executor.apply(wanted, force=plan.seen is not None)
+        if before is None or written.metadata.generation != before.metadata.generation:
+            return replace(plan, seen=written)
         # Nothing changed: no event will come, so what was planned is told now.
-        if left_as_it_was:
-            return note_drift(replace(plan, seen=written, apply=None), plan.apply, written)
-        return replace(plan, seen=written)
+        is_main = plan.seen is None or plan.seen.metadata.uid == written.metadata.uid
+        done = replace(plan, seen=written if is_main else plan.seen, apply=None)
+        return note_drift(done, wanted, written) if differs(wanted, written) else done
 
     def _look_up(self, daemonset: DaemonSet, revisions: Iterable[str]) -> None:
         """Have it found out what pods of a DaemonSet were made of; that wakes us."""
